@@ -1,0 +1,74 @@
+package gemm
+
+import (
+	"unsafe"
+
+	"github.com/gesso-go/gesso/tensor"
+)
+
+// Block is a piece of A that is being packed, rows × elements of K.
+type Block struct {
+	k      *kernel
+	data   []uint32
+	stride int // words
+}
+
+// Put writes n elements of type t from the start of src to dst[row, k:k+n]; they are converted to what the kernel needs.
+// A bfloat16 kernel takes only BF16.
+func (b *Block) Put(row, k int, t tensor.DType, src []byte, n int) {
+	if n == 0 {
+		return
+	}
+	src = src[:n*t.Size()]
+	if b.k.half {
+		dst := wordBytes(b.data[row*b.stride:])
+		copy(dst[2*k:2*(k+n)], src)
+		return
+	}
+	dst := b.data[row*b.stride+k:][:n]
+	b.k.widen(dst, t, src)
+}
+
+// Zero clears dst[row, k:k+n].
+func (b *Block) Zero(row, k, n int) {
+	if b.k.half {
+		dst := wordBytes(b.data[row*b.stride:])
+		clear(dst[2*k : 2*(k+n)])
+		return
+	}
+	clear(b.data[row*b.stride+k:][:n])
+}
+
+// widen converts the elements of src, type t, to the float32 words dst.
+func (k *kernel) widen(dst []uint32, t tensor.DType, src []byte) {
+	n := len(dst)
+	switch t {
+	case tensor.F32:
+		copy(wordBytes(dst), src)
+	case tensor.BF16:
+		k.widenBF16((*float32)(unsafe.Pointer(&dst[0])), (*uint16)(unsafe.Pointer(&src[0])), n)
+	case tensor.F16:
+		k.widenF16((*float32)(unsafe.Pointer(&dst[0])), (*uint16)(unsafe.Pointer(&src[0])), n)
+	}
+}
+
+// fillA packs A[row:row+rows, k:k+n] of p into b, with zeros in the rest of the last word and in the rows up to padded.
+func (p *Problem) fillA(b *Block, row, rows, padded, k, n int) {
+	words := b.k.words(n)
+	if n%b.k.perWord() != 0 {
+		for r := range rows {
+			b.data[r*b.stride+words-1] = 0
+		}
+	}
+	if p.Source != nil {
+		p.Source.Fill(b, row, rows, k, n)
+	} else {
+		size := p.A.DType.Size()
+		for r := range rows {
+			b.Put(r, 0, p.A.DType, p.A.Data[((row+r)*p.A.Stride+k)*size:], n)
+		}
+	}
+	for r := rows; r < padded; r++ {
+		clear(b.data[r*b.stride:][:words])
+	}
+}

@@ -1,0 +1,167 @@
+package gemm
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/gesso-go/gesso/backend/cpu/isa"
+	"github.com/gesso-go/gesso/backend/cpu/par"
+	"github.com/gesso-go/gesso/tensor"
+)
+
+// randomOperand returns rows×cols values in (-1, 1) of type t with the given stride, and the values widened, dense. The
+// gaps between rows hold NaN, which must not reach a result.
+func randomOperand(rnd *rand.Rand, t tensor.DType, rows, cols, stride int) (Operand, []float64) {
+	vals := make([]float64, rows*cols)
+	words := make([]float32, rows*stride)
+	for i := range words {
+		words[i] = float32(math.NaN())
+	}
+	for r := range rows {
+		for c := range cols {
+			x := tensor.RoundTo(t, 2*rnd.Float32()-1)
+			words[r*stride+c] = x
+			vals[r*cols+c] = float64(x)
+		}
+	}
+	return Operand{DType: t, Data: encode(t, words), Stride: stride}, vals
+}
+
+func encode(t tensor.DType, x []float32) []byte {
+	a, err := tensor.FromFloat32(x, len(x)).Convert(t)
+	if err != nil {
+		panic(err)
+	}
+	return a.Data
+}
+
+// collect is an Emit that stores C and counts how often each element came.
+type collect struct {
+	n     int
+	c     []float32
+	count []uint8
+}
+
+func newCollect(m, n int) *collect {
+	return &collect{n: n, c: make([]float32, m*n), count: make([]uint8, m*n)}
+}
+
+func (c *collect) emit(_, row, col int, acc []float32) {
+	copy(c.c[row*c.n+col:], acc)
+	for i := range acc {
+		c.count[row*c.n+col+i]++
+		acc[i] = float32(math.NaN()) // the caller may change acc
+	}
+}
+
+func (c *collect) complete(t *testing.T) {
+	t.Helper()
+	for i, n := range c.count {
+		if n != 1 {
+			t.Fatalf("element (%d, %d) was emitted %d times", i/c.n, i%c.n, n)
+		}
+	}
+}
+
+// reference returns A·B in float64 and Σ|a||b|, which bounds the rounding error.
+func reference(m, n, k int, a, b []float64, rowB bool) (c, abs []float64) {
+	c, abs = make([]float64, m*n), make([]float64, m*n)
+	for i := range m {
+		for j := range n {
+			var s, q float64
+			for x := range k {
+				bv := 0.0
+				if rowB {
+					bv = b[x*n+j]
+				} else {
+					bv = b[j*k+x]
+				}
+				s += a[i*k+x] * bv
+				q += math.Abs(a[i*k+x] * bv)
+			}
+			c[i*n+j], abs[i*n+j] = s, q
+		}
+	}
+	return c, abs
+}
+
+func compare(t *testing.T, got []float32, want, abs []float64, n, k int) {
+	t.Helper()
+	tol := 4e-7 * math.Sqrt(float64(k)+1) // relative to Σ|a||b|: float32 sums
+	tol = min(tol, 1e-5)
+	for i := range want {
+		if d := math.Abs(float64(got[i]) - want[i]); !(d <= tol*abs[i]+1e-30) {
+			t.Fatalf("element (%d, %d): got %v, want %v (error %.2e of Σ|a||b|, allowed %.2e)", i/n, i%n, got[i], want[i], d/abs[i], tol)
+		}
+	}
+}
+
+var dtypePairs = [][2]tensor.DType{
+	{tensor.F32, tensor.F32}, {tensor.BF16, tensor.BF16}, {tensor.F16, tensor.F16},
+	{tensor.F32, tensor.BF16}, {tensor.F32, tensor.F16},
+}
+
+// sizes are (M, N, K) at the edges of tiles, panels, vectors and blocks.
+func sizes() [][3]int {
+	edges := []int{1, 2, 3, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 129}
+	ks := []int{1, 2, 17, 63, 64, 65, 513, 1025, 2100}
+	var s [][3]int
+	for i, m := range edges {
+		s = append(s, [3]int{m, edges[(i*5+3)%len(edges)], ks[i%len(ks)]})
+		s = append(s, [3]int{edges[(i*3+7)%len(edges)], m, ks[(i*2+1)%len(ks)]})
+	}
+	return append(s, [3]int{4, 5, 0}, [3]int{0, 5, 3}, [3]int{5, 0, 3}, [3]int{7, 600, 33}, [3]int{8, 33, 1025}, [3]int{9, 31, 1025},
+		[3]int{241, 530, 70}, [3]int{300, 20, 1030}, [3]int{500, 65, 17})
+}
+
+func forLevels(t *testing.T, f func(t *testing.T, level isa.Level)) {
+	for _, level := range isa.Available() {
+		t.Run(level.String(), func(t *testing.T) { f(t, level) })
+	}
+}
+
+func TestRunAgreesWithFloat64(t *testing.T) {
+	pool := par.New(2)
+	defer pool.Close()
+	forLevels(t, func(t *testing.T, level isa.Level) {
+		for _, pair := range dtypePairs {
+			for _, rowB := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%v·%v rowB=%v", pair[0], pair[1], rowB), func(t *testing.T) {
+					for i, s := range sizes() {
+						rnd := rand.New(rand.NewPCG(1, uint64(i)))
+						m, n, k := s[0], s[1], s[2]
+						a, av := randomOperand(rnd, pair[0], m, k, k+i%3)
+						rows, cols := n, k
+						if rowB {
+							rows, cols = k, n
+						}
+						b, bv := randomOperand(rnd, pair[1], rows, cols, cols+i%4)
+						want, abs := reference(m, n, k, av, bv, rowB)
+
+						p := &Problem{M: m, N: n, K: k, A: a, B: b, RowB: rowB}
+						got := newCollect(m, n)
+						if err := Run(pool, level, p, got.emit); err != nil {
+							t.Fatalf("%v: %v", s, err)
+						}
+						got.complete(t)
+						compare(t, got.c, want, abs, n, k)
+
+						q, err := PackB(pool, level, b, n, k, rowB, pair[0])
+						if err != nil {
+							t.Fatalf("%v: %v", s, err)
+						}
+						packed := newCollect(m, n)
+						p = &Problem{M: m, N: n, K: k, A: a, Packed: q}
+						if err := Run(pool, level, p, packed.emit); err != nil {
+							t.Fatalf("%v: %v", s, err)
+						}
+						packed.complete(t)
+						compare(t, packed.c, want, abs, n, k)
+					}
+				})
+			}
+		}
+	})
+}

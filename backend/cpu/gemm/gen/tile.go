@@ -1,0 +1,142 @@
+package main
+
+// The tiles: C[rows×cols] (+)= A·B over kw words of K. A's rows are lda bytes apart; B is a packed panel, cols words for
+// each word of K. The accumulators stay in registers; A's words are broadcast one by one.
+//
+// A word is 4 bytes along K: one float32 or a pair of bfloat16.
+
+// rowBase are the registers that hold the address of rows 0, 3, 6 and 9 of A; the two rows after each are reached by
+// index (R11 = lda).
+var rowBase = []string{"SI", "R8", "R9", "R10"}
+
+func aAddr(row, offset int) string {
+	base := rowBase[row/3]
+	s := ""
+	if offset != 0 {
+		s = itoa(offset)
+	}
+	s += "(" + base + ")"
+	if row%3 != 0 {
+		s += "(R11*" + itoa(row%3) + ")"
+	}
+	return s
+}
+
+func tiles512(a *asm) {
+	f32 := func(rm, s1, dst int) string { return sprintf("VFMADD231PS Z%d, Z%d, Z%d", rm, s1, dst) }
+	for _, rows := range []int{12, 8, 4} {
+		tile(a, tileSpec{name: sprintf("tileF32x%d_512", rows), rows: rows, reg: "Z", width: 64, regs: 32, fma: f32})
+	}
+	for _, rows := range []int{12, 8, 4} {
+		tile(a, tileSpec{name: sprintf("tileBF16x%d_512", rows), rows: rows, reg: "Z", width: 64, regs: 32, fma: vdpbf16ps})
+	}
+}
+
+type tileSpec struct {
+	name  string
+	rows  int
+	reg   string // "Z" or "Y"
+	width int    // bytes of a register
+	regs  int    // how many the processor has
+	fma   func(rm, s1, dst int) string
+}
+
+// unroll is how many words of K one pass of the main loop takes.
+const unroll = 4
+
+func tile(a *asm, t tileSpec) {
+	w := t.width
+	b0, b1 := 2*t.rows, 2*t.rows+1 // after the accumulators
+	temps := t.regs - b1 - 1
+	bases := rowBase[:(t.rows+2)/3]
+
+	a.printf("\n// func %s(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)\n", t.name)
+	a.printf("TEXT ·%s(SB), NOSPLIT, $0-56\n", t.name)
+	a.op("MOVQ kw+0(FP), CX")
+	a.op("MOVQ a+8(FP), SI")
+	a.op("MOVQ lda+16(FP), R11")
+	a.op("MOVQ b+24(FP), BX")
+	a.op("MOVQ c+32(FP), DI")
+	a.op("MOVQ ldc+40(FP), DX")
+	a.op("LEAQ (R11)(R11*2), R12")
+	for i := 1; i < len(bases); i++ {
+		a.op("LEAQ (%s)(R12*1), %s", bases[i-1], bases[i])
+	}
+	a.op("MOVQ DI, R13")
+	for r := range t.rows {
+		a.op("PREFETCHT0 (R13)")
+		a.op("PREFETCHT0 %d(R13)", w)
+		if r < t.rows-1 {
+			a.op("ADDQ DX, R13")
+		}
+	}
+	for i := range 2 * t.rows {
+		if t.reg == "Z" {
+			a.op("VPXORQ Z%d, Z%d, Z%d", i, i, i)
+		} else {
+			a.op("VXORPS Y%d, Y%d, Y%d", i, i, i)
+		}
+	}
+
+	step := func(u int, prefetch bool) {
+		a.op("VMOVUPS %d(BX), %s%d", u*2*w, t.reg, b0)
+		a.op("VMOVUPS %d(BX), %s%d", u*2*w+w, t.reg, b1)
+		if prefetch {
+			for i := 0; i < 2*w; i += 64 {
+				a.op("PREFETCHT0 %d(BX)", u*2*w+1024+i)
+			}
+		}
+		for r := range t.rows {
+			s := b1 + 1 + r%min(temps, 6)
+			a.op("VBROADCASTSS %s, %s%d", aAddr(r, 4*u), t.reg, s)
+			a.op("%s", t.fma(b0, s, 2*r))
+			a.op("%s", t.fma(b1, s, 2*r+1))
+		}
+	}
+	advance := func(n int) {
+		a.op("ADDQ $%d, BX", 2*w*n)
+		for _, r := range bases {
+			a.op("ADDQ $%d, %s", 4*n, r)
+		}
+	}
+	a.op("MOVQ CX, AX")
+	a.op("SHRQ $2, AX")
+	a.op("JZ rest")
+	a.label("loop")
+	for u := range unroll {
+		step(u, true)
+	}
+	advance(unroll)
+	a.op("DECQ AX")
+	a.op("JNZ loop")
+	a.label("rest")
+	a.op("ANDQ $%d, CX", unroll-1)
+	a.op("JZ done")
+	a.label("single")
+	step(0, false)
+	advance(1)
+	a.op("DECQ CX")
+	a.op("JNZ single")
+	a.label("done")
+	a.op("MOVQ acc+48(FP), AX")
+	a.op("TESTQ AX, AX")
+	a.op("JZ store")
+	a.op("MOVQ DI, R13")
+	for r := range t.rows {
+		a.op("VADDPS (R13), %s%d, %s%d", t.reg, 2*r, t.reg, 2*r)
+		a.op("VADDPS %d(R13), %s%d, %s%d", w, t.reg, 2*r+1, t.reg, 2*r+1)
+		if r < t.rows-1 {
+			a.op("ADDQ DX, R13")
+		}
+	}
+	a.label("store")
+	for r := range t.rows {
+		a.op("VMOVUPS %s%d, (DI)", t.reg, 2*r)
+		a.op("VMOVUPS %s%d, %d(DI)", t.reg, 2*r+1, w)
+		if r < t.rows-1 {
+			a.op("ADDQ DX, DI")
+		}
+	}
+	a.op("VZEROUPPER")
+	a.op("RET")
+}

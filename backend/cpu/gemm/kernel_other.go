@@ -1,0 +1,6 @@
+//go:build !amd64
+
+package gemm
+
+// kernels is the table of this architecture, in order of preference.
+var kernels = []kernel{portable}
