@@ -124,13 +124,8 @@ func within(b []byte, addr uintptr) bool {
 // Path returns the path the file was opened with.
 func (f *File) Path() string { return f.path }
 
-// Metadata returns a copy of the file's __metadata__, such as {"format": "pt"}; it is empty where there is none.
-func (f *File) Metadata() map[string]string {
-	if f.metadata == nil {
-		return map[string]string{}
-	}
-	return maps.Clone(f.metadata)
-}
+// Metadata returns a copy of the file's __metadata__, such as {"format": "pt"}; it is nil where there is none.
+func (f *File) Metadata() map[string]string { return maps.Clone(f.metadata) }
 
 // BytesRead returns how many bytes of tensors have been handed out or copied so far; bytes asked for twice count twice.
 func (f *File) BytesRead() int64 { return f.read.Load() }

@@ -21,7 +21,7 @@ import (
 
 // Save writes tensors and metadata to a safetensors file, byte for byte as the reference writer lays them out. It writes
 // a temporary file beside path and renames it, so that path holds the old contents or all of the new. metadata may be
-// nil; the Python libraries expect {"format": "pt"} in files they load as models.
+// nil for none; the Python libraries expect {"format": "pt"} in files they load as models.
 func Save(path string, tensors map[string]*tensor.Array, metadata map[string]string) (err error) {
 	// Not os.CreateTemp, whose mode 0600 would outlive the rename.
 	temp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+rand.Text()[:8]+".tmp")
@@ -101,7 +101,7 @@ func headerText(names []string, tensors map[string]*tensor.Array, metadata map[s
 	if len(metadata) > maxMetadata {
 		return nil, fmt.Errorf("%s has more than %d entries", metadataKey, maxMetadata)
 	}
-	if len(metadata) > 0 {
+	if metadata != nil {
 		b = append(b, `"`+metadataKey+`":{`...)
 		for _, key := range slices.Sorted(maps.Keys(metadata)) {
 			if !utf8.ValidString(key) || !utf8.ValidString(metadata[key]) {
@@ -112,7 +112,7 @@ func headerText(names []string, tensors map[string]*tensor.Array, metadata map[s
 			sep = ","
 		}
 		b = append(b, '}')
-		sep = ","
+		sep = "," // also after an empty one
 	}
 	off := 0
 	for _, name := range names {

@@ -95,6 +95,9 @@ func (t *Tensor) Gather(axis int, parts [][2]int) (*View, error) {
 	if err := v.Shape.Check(); err != nil { // overlapping parts can add up to more than the tensor
 		return nil, t.errorf("%w", err)
 	}
+	if v.NumBytes() == 0 { // an extent beside the zero may be as large as an int
+		v.outer, v.runs = 0, nil
+	}
 	v.join()
 	return v, nil
 }

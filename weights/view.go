@@ -47,12 +47,22 @@ func (v *View) NumBytes() int { return v.Shape.Size() * v.Tensor.DType.Size() }
 // one range.
 func (v *View) Ranges() iter.Seq[Range] {
 	return func(yield func(Range) bool) {
+		var next Range
 		for i := range v.outer {
 			for _, r := range v.runs {
-				if !yield(Range{i*v.stride + r.Off, r.Len}) {
+				r.Off += i * v.stride
+				if r.Off == next.Off+next.Len {
+					next.Len += r.Len
+					continue
+				}
+				if next.Len > 0 && !yield(next) {
 					return
 				}
+				next = r
 			}
+		}
+		if next.Len > 0 {
+			yield(next)
 		}
 	}
 }
