@@ -65,7 +65,9 @@ func Rope(x, cos, sin Value, halfSplit bool) Value {
 }
 
 // Modulate returns x·(1+scale) + shift, with a rounding after each operation.
-func (v Value) Modulate(scale, shift Value) Value { return Record(graph.Modulate, nil, v, scale, shift) }
+func (v Value) Modulate(scale, shift Value) Value {
+	return Record(graph.Modulate, nil, v, scale, shift)
+}
 
 // Conv2D convolves x (B, H, W, C) with w (O, C, KH, KW) and adds b (O) if it is valid. Low and high are the zero padding
 // before and after height and width.
