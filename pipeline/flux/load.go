@@ -1,0 +1,184 @@
+// Package flux is Diffusers' FluxPipeline: prompt to picture with FLUX.1 schnell and dev.
+//
+// Read generate.go first; it follows the pipeline from top to bottom.
+package flux
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/gesso-go/gesso/engine"
+	"github.com/gesso-go/gesso/model/clip"
+	"github.com/gesso-go/gesso/model/flux"
+	"github.com/gesso-go/gesso/model/t5"
+	"github.com/gesso-go/gesso/nn"
+	"github.com/gesso-go/gesso/pipeline"
+	"github.com/gesso-go/gesso/placement"
+	"github.com/gesso-go/gesso/scheduler"
+	"github.com/gesso-go/gesso/tokenizer"
+	"github.com/gesso-go/gesso/tokenizer/auto"
+)
+
+// Class is the name in model_index.json.
+const Class = "FluxPipeline"
+
+// Pipeline is a loaded FLUX.1 checkpoint. It implements pipeline.Pipeline.
+type Pipeline struct {
+	mu  sync.Mutex // one request at a time
+	eng *engine.Engine
+
+	tokenizer, tokenizer2 tokenizer.Tokenizer
+	clipConfig            clip.Config
+	t5Config              t5.Config
+	config                flux.Config
+	scheduler             scheduler.Scheduler
+	vae                   *pipeline.VAE
+
+	clipWeights, t5Weights, weights *pipeline.Weights
+
+	encodeCLIP  *engine.Function // ids (B, 77), rows (B) → states, pooled
+	encodeT5    *engine.Function // ids (B, L), buckets (L, L) → states
+	transformer *engine.Function // see denoiser
+}
+
+// Load opens the components of a FluxPipeline folder. No weight is read before it is used.
+func Load(f *pipeline.Folder, o pipeline.Options) (*Pipeline, error) {
+	for name, classes := range map[string][]string{
+		"tokenizer":      {"CLIPTokenizer", "CLIPTokenizerFast"},
+		"tokenizer_2":    {"T5Tokenizer", "T5TokenizerFast"},
+		"text_encoder":   {"CLIPTextModel"},
+		"text_encoder_2": {"T5EncoderModel"},
+		"transformer":    {"FluxTransformer2DModel"},
+		"vae":            {"AutoencoderKL"},
+	} {
+		if err := f.Require(name, classes...); err != nil {
+			return nil, err
+		}
+	}
+	p := &Pipeline{eng: o.Engine, clipConfig: clip.Defaults(), t5Config: t5.Defaults(), config: flux.Defaults()}
+	if err := p.load(f, o); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+func (p *Pipeline) load(f *pipeline.Folder, o pipeline.Options) (err error) {
+	if p.tokenizer, err = auto.Load(f.Path("tokenizer"), tokenizer.Options{}); err != nil {
+		return err
+	}
+	if p.tokenizer2, err = auto.Load(f.Path("tokenizer_2"), tokenizer.Options{}); err != nil {
+		return err
+	}
+	if p.scheduler, err = pipeline.LoadScheduler(f, o.Scheduler); err != nil {
+		return err
+	}
+	if err = p.loadTextEncoders(f, o); err != nil {
+		return err
+	}
+	if err = f.ReadConfig("transformer", &p.config); err != nil {
+		return err
+	}
+	m := flux.New(p.config)
+	if p.weights, err = f.Bind(o.Engine, o, "transformer", m, placement.Options{}); err != nil {
+		return err
+	}
+	p.transformer = o.Engine.Function("transformer", func(in []engine.Value) []engine.Value {
+		x := flux.Inputs{Hidden: in[0], Text: in[1], Pooled: in[2], Timestep: in[3], Rope: nn.Rope{Cos: in[4], Sin: in[5]}}
+		if len(in) > 6 {
+			x.Guidance = in[6]
+		}
+		return []engine.Value{m.Forward(x)}
+	})
+	if p.vae, err = pipeline.LoadVAE(f, o); err != nil {
+		return err
+	}
+	return p.checkFit(f)
+}
+
+func (p *Pipeline) loadTextEncoders(f *pipeline.Folder, o pipeline.Options) (err error) {
+	if err = f.ReadConfig("text_encoder", &p.clipConfig); err != nil {
+		return err
+	}
+	c := clip.New(p.clipConfig)
+	if p.clipWeights, err = f.Bind(o.Engine, o, "text_encoder", c, placement.Options{Rename: clip.Rename}, clip.Ignored...); err != nil {
+		return err
+	}
+	p.encodeCLIP = o.Engine.Function("text_encoder", func(in []engine.Value) []engine.Value {
+		states := c.Forward(in[0])
+		return []engine.Value{states, clip.Pool(states, in[1])}
+	})
+
+	if err = f.ReadConfig("text_encoder_2", &p.t5Config); err != nil {
+		return err
+	}
+	t := t5.New(p.t5Config)
+	if p.t5Weights, err = f.Bind(o.Engine, o, "text_encoder_2", t, placement.Options{
+		Keep: t5.KeepF32, Alias: map[string]string{t5.SharedKey: t5.EncoderKey},
+	}); err != nil {
+		return err
+	}
+	p.encodeT5 = o.Engine.Function("text_encoder_2", func(in []engine.Value) []engine.Value {
+		return []engine.Value{t.Forward(in[0], in[1])}
+	})
+	return nil
+}
+
+// checkFit says which two components do not belong together.
+func (p *Pipeline) checkFit(f *pipeline.Folder) error {
+	latent := 4 * p.vae.Config.LatentChannels
+	for _, c := range []struct {
+		what      string
+		got, want int
+	}{
+		{"transformer in_channels is not 4 times vae latent_channels", p.config.InChannels, latent},
+		{"transformer pooled_projection_dim is not text_encoder hidden_size", p.config.PooledDim, p.clipConfig.HiddenSize},
+		{"transformer joint_attention_dim is not text_encoder_2 d_model", p.config.JointDim, p.t5Config.DModel},
+	} {
+		if c.got != c.want {
+			return fmt.Errorf("%s: %s: %d and %d", f.Dir, c.what, c.got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		what       string
+		tok, model int
+	}{
+		{"text_encoder", p.tokenizer.VocabSize(), p.clipConfig.VocabSize},
+		{"text_encoder_2", p.tokenizer2.VocabSize(), p.t5Config.VocabSize},
+	} {
+		if c.tok > c.model {
+			return fmt.Errorf("%s: the tokenizer has ids up to %d but %s has a vocab_size of %d", f.Dir, c.tok-1, c.what, c.model)
+		}
+	}
+	return nil
+}
+
+// Class returns "FluxPipeline".
+func (p *Pipeline) Class() string { return Class }
+
+// sampleSize is the default picture in latents: FLUX.1 makes 1024×1024.
+const sampleSize = 128
+
+// DefaultSize returns the default height and width in pixels.
+func (p *Pipeline) DefaultSize() (int, int) {
+	s := sampleSize * p.vae.Config.Scale()
+	return s, s
+}
+
+// BytesRead returns how many bytes of weights have been placed, as stored.
+func (p *Pipeline) BytesRead() int64 {
+	n := int64(0)
+	for _, w := range []*pipeline.Weights{p.clipWeights, p.t5Weights, p.weights, p.vae.Weights} {
+		n += w.BytesRead()
+	}
+	return n
+}
+
+// Close frees the parameters and closes the files.
+func (p *Pipeline) Close() error {
+	errs := []error{p.clipWeights.Close(), p.t5Weights.Close(), p.weights.Close()}
+	if p.vae != nil {
+		errs = append(errs, p.vae.Close())
+	}
+	return errors.Join(errs...)
+}
