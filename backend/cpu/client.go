@@ -1,0 +1,145 @@
+// Package cpu is the embedded backend: programs run on the processor with kernels in Go and Go assembly.
+//
+//	c, err := cpu.New(cpu.Options{ISA: os.Getenv("GESSO_CPU_ISA")})
+//	exe, err := c.Compile(ctx, g, 0)
+//	out, done, err := exe.Run([]backend.Buffer{x})
+//
+// A [Client] has one device and one stream: a goroutine that runs programs in the order of the calls, each on all
+// threads. Run returns buffers at once; Wait, Read and Sync wait.
+//
+// # Results
+//
+// Fusion, mode and the number of threads never change a bit of a result: an operation gives the same bits alone and
+// inside a program. The instruction set may change them, within rounding. NaN and infinities are values, not errors.
+//
+// # Memory
+//
+// Uploaded arrays are used in place, never copied (unless misaligned for their dtype). Everything else lives in a pool
+// of page-aligned memory outside the Go heap. A buffer gives its memory back when it is freed or becomes unreachable;
+// because the collector doesn't see that memory, the pool asks for a collection itself when its live bytes have grown
+// by more than 64 MB, and by more than half, over their lowest point since the last collection. Memory that nobody uses
+// is kept for the next program up to 256 MB, or what the last program needed if that is more; the rest goes back to the
+// operating system.
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"unsafe"
+
+	"github.com/gesso-go/gesso/backend"
+	"github.com/gesso-go/gesso/backend/cpu/isa"
+	"github.com/gesso-go/gesso/backend/cpu/par"
+	"github.com/gesso-go/gesso/graph"
+	"github.com/gesso-go/gesso/tensor"
+)
+
+// Options configures a client. The zero value uses all that the machine offers.
+type Options struct {
+	ISA     string // forces an instruction-set level: the value of GESSO_CPU_ISA
+	Threads int    // 0 means GOMAXPROCS
+}
+
+// Client is the CPU backend with its one device.
+type Client struct {
+	level  isa.Level
+	par    *par.Pool
+	mem    *pool
+	stream *stream
+	close  sync.Once
+}
+
+var _ backend.Client = (*Client)(nil)
+
+// New starts a client. The error names a level that is unknown or that this machine lacks.
+func New(o Options) (*Client, error) {
+	level, err := isa.Choose(o.ISA)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{level: level, par: par.New(o.Threads), mem: newPool()}
+	c.stream = newStream()
+	return c, nil
+}
+
+// Platform returns "cpu".
+func (c *Client) Platform() string { return "cpu" }
+
+// version changes whenever the kernels may give other bits.
+const version = "1"
+
+// Version tells the build and the instruction-set level apart.
+func (c *Client) Version() string {
+	return "gesso-cpu " + version + " " + runtime.GOARCH + " " + c.level.String()
+}
+
+// Devices describes the processor.
+func (c *Client) Devices() []backend.Device {
+	detail := fmt.Sprintf("%s, %d threads", c.level, c.par.Workers())
+	if found := isa.Detect(); found != c.level {
+		detail = fmt.Sprintf("%s (has %s), %d threads", c.level, found, c.par.Workers())
+	}
+	return []backend.Device{{Kind: processorName(), Detail: detail, Memory: physicalMemory()}}
+}
+
+func checkDevice(device int) error {
+	if device != 0 {
+		return fmt.Errorf("cpu: no device %d, there is only device 0", device)
+	}
+	return nil
+}
+
+// Compile plans g.
+func (c *Client) Compile(ctx context.Context, g *graph.Graph, device int) (backend.Executable, error) {
+	if err := checkDevice(device); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("cpu: compile %s: %w", g.Name, err)
+	}
+	e, err := newExecutable(c, g)
+	if err != nil {
+		return nil, fmt.Errorf("cpu: compile %s: %w", g.Name, err)
+	}
+	return e, nil
+}
+
+// Upload uses the array's memory in place.
+func (c *Client) Upload(a *tensor.Array, device int) (backend.Buffer, error) {
+	if err := checkDevice(device); err != nil {
+		return nil, err
+	}
+	if err := a.Check(); err != nil {
+		return nil, fmt.Errorf("cpu: upload: %w", err)
+	}
+	t := graph.Type{DType: a.DType, Shape: a.Shape.Clone()}
+	b := &block{mem: a.Data, host: true}
+	if len(a.Data) > 0 && uintptr(unsafe.Pointer(&a.Data[0]))%uintptr(a.DType.Size()) != 0 {
+		var err error
+		if b, err = c.mem.get(len(a.Data)); err != nil {
+			return nil, fmt.Errorf("cpu: upload %s: %w", t, err)
+		}
+		copy(b.mem, a.Data)
+	}
+	return c.newBuffer(newValue(c, t, b)), nil
+}
+
+// Sync waits for everything issued so far.
+func (c *Client) Sync(device int) error {
+	if err := checkDevice(device); err != nil {
+		return err
+	}
+	return c.stream.sync()
+}
+
+// Close waits for the stream and frees all memory that no buffer holds.
+func (c *Client) Close() error {
+	c.close.Do(func() {
+		c.stream.stop()
+		c.par.Close()
+		c.mem.close()
+	})
+	return nil
+}

@@ -1,0 +1,48 @@
+package cpu
+
+import (
+	"bufio"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxBlock is the address space; the system refuses what is too much for it.
+const maxBlock = 1 << 47
+
+func mapMemory(n int) ([]byte, error) {
+	mem, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		return nil, err
+	}
+	if n >= hugeLimit {
+		_ = unix.Madvise(mem, unix.MADV_HUGEPAGE) // a wish: a kernel without huge pages may refuse
+	}
+	return mem, nil
+}
+
+func unmapMemory(mem []byte) { _ = unix.Munmap(mem) }
+
+// processorName returns the model name of the first processor.
+func processorName() string {
+	f, err := os.Open("/proc/cpuinfo")
+	if err != nil {
+		return "CPU"
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if key, value, ok := strings.Cut(s.Text(), ":"); ok && strings.TrimSpace(key) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "CPU"
+}
+
+func physicalMemory() int64 {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return 0
+	}
+	return int64(info.Totalram) * int64(info.Unit)
+}
