@@ -1,0 +1,187 @@
+package hub
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// fromCache returns what the cache has of the commit, if that is all that is wanted. Else the error is ErrIncomplete and
+// names what is missing, or ErrNotCached.
+func (s *session) fromCache(ref Ref, commit string, opt Options) (*Result, error) {
+	dir := s.store.snapshot(ref, commit)
+	if _, err := os.Stat(dir); err != nil {
+		return nil, errorf(ErrNotCached, nil, "%s (commit %.7s) is not in the cache %s", ref, commit, s.CacheDir)
+	}
+	entries, listed := s.store.cachedTree(ref, commit)
+	var missing []string
+	if listed {
+		chosen, err := choose(ref, entries, opt, func(e Entry) ([]byte, error) {
+			data, err := os.ReadFile(s.store.pointer(ref, commit, e.Path))
+			if err != nil {
+				return nil, s.incomplete(ref, commit, []string{e.Path})
+			}
+			return data, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range chosen {
+			if !s.cached(ref, commit, e) {
+				missing = append(missing, e.Path)
+			}
+		}
+		entries = chosen
+	} else {
+		var err error
+		if entries, missing, err = unlisted(dir, ref, opt); err != nil {
+			return nil, err
+		}
+	}
+	if len(missing) > 0 {
+		return nil, s.incomplete(ref, commit, missing)
+	}
+	return s.result(ref, commit, entries), nil
+}
+
+func (s *session) incomplete(ref Ref, commit string, missing []string) error {
+	const most = 8
+	list := strings.Join(missing[:min(most, len(missing))], ", ")
+	if n := len(missing) - most; n > 0 {
+		list += fmt.Sprintf(" and %d more", n)
+	}
+	return errorf(ErrIncomplete, nil, "%s (commit %.7s) is incomplete in the cache, missing: %s", ref, commit, list)
+}
+
+// unlisted judges a snapshot that came without a listing, from older clients: by what its own files say must be there.
+func unlisted(dir string, ref Ref, opt Options) (entries []Entry, missing []string, err error) {
+	err = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(dir, p)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		info, err := os.Stat(p)
+		if err != nil { // a link to a blob that is gone
+			missing = append(missing, rel)
+			return nil
+		}
+		entries = append(entries, Entry{Path: rel, Size: info.Size()})
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(entries) == 0 {
+		return nil, []string{"all files"}, nil
+	}
+	read := func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(dir, filepath.FromSlash(name))) }
+	entries, err = choose(ref, entries, opt, func(e Entry) ([]byte, error) { return read(e.Path) })
+	if err != nil {
+		return nil, nil, err
+	}
+	names := map[string]bool{}
+	for _, e := range entries {
+		names[e.Path] = true
+	}
+	for _, p := range opt.Include {
+		if !strings.ContainsAny(p, "*?[") && !strings.HasSuffix(p, "/") && ref.Path == "" && !names[p] {
+			missing = append(missing, p)
+		}
+	}
+	for _, e := range entries {
+		if strings.Contains(path.Base(e.Path), ".index.") {
+			data, err := read(e.Path)
+			if err != nil {
+				return nil, nil, err
+			}
+			for _, shard := range shardsOf(data) {
+				if p := path.Join(path.Dir(e.Path), shard); !names[p] && !matchAny(opt.Exclude, p) {
+					missing = append(missing, p)
+				}
+			}
+		}
+	}
+	if len(opt.Include) == 0 && ref.Path == "" && names["model_index.json"] {
+		data, err := read("model_index.json")
+		if err != nil {
+			return nil, nil, err
+		}
+		m, err := parseModelIndex(data)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, need := range componentNeeds(m, entries) {
+			if !matchAny(opt.Exclude, need) {
+				missing = append(missing, need)
+			}
+		}
+	}
+	slices.Sort(missing)
+	return entries, slices.Compact(missing), nil
+}
+
+// shardsOf returns the weight files that an index names, each once. What isn't an index names none.
+func shardsOf(data []byte) []string {
+	var index struct {
+		WeightMap map[string]string `json:"weight_map"`
+	}
+	if json.Unmarshal(data, &index) != nil {
+		return nil
+	}
+	var shards []string
+	for _, shard := range index.WeightMap {
+		if safePath(shard) == nil && !slices.Contains(shards, shard) {
+			shards = append(shards, shard)
+		}
+	}
+	slices.Sort(shards)
+	return shards
+}
+
+// componentNeeds returns what the pipeline's components lack, as names or patterns.
+func componentNeeds(m modelIndex, entries []Entry) (missing []string) {
+	has := func(folder string, ok func(base string) bool) bool {
+		return slices.ContainsFunc(entries, func(e Entry) bool { return path.Dir(e.Path) == folder && ok(path.Base(e.Path)) })
+	}
+	named := func(names ...string) func(string) bool {
+		return func(base string) bool { return slices.Contains(names, base) }
+	}
+	weights := func(base string) bool {
+		return strings.HasSuffix(base, ".safetensors") || strings.HasSuffix(base, ".bin") || strings.Contains(base, ".index.")
+	}
+	for name, c := range m.Components {
+		class := c[1]
+		switch {
+		case class == "":
+		case strings.Contains(class, "Scheduler"):
+			if !has(name, named("scheduler_config.json", "config.json")) {
+				missing = append(missing, name+"/scheduler_config.json")
+			}
+		case strings.Contains(class, "Tokenizer"):
+			if !has(name, named("tokenizer.json", "vocab.json", "spiece.model", "tekken.json", "sentencepiece.bpe.model", "tokenizer.model")) {
+				missing = append(missing, name+"/tokenizer.json")
+			}
+		case strings.Contains(class, "Processor"), strings.Contains(class, "FeatureExtractor"):
+			if !has(name, func(base string) bool { return strings.HasSuffix(base, ".json") }) {
+				missing = append(missing, name+"/preprocessor_config.json")
+			}
+		default:
+			if !has(name, named("config.json")) {
+				missing = append(missing, name+"/config.json")
+			}
+			if !has(name, weights) {
+				missing = append(missing, name+"/*.safetensors")
+			}
+		}
+	}
+	return missing
+}
