@@ -33,13 +33,11 @@ func Record(op graph.Op, attr graph.Attr, in ...Value) Value {
 		if v.v.err != nil {
 			return v
 		}
-		switch {
-		case e == nil || v.v.eng == e.root:
-			e = v.v.eng
-		case v.v.eng != e && v.v.eng != e.root && v.v.eng.root != e:
+		switch w := v.v.eng; {
+		case e == nil || w.root == e: // a traced operand makes the operation a traced one
+			e = w
+		case w != e && w != e.root:
 			return e.failed(fmt.Errorf("%s: operands belong to two engines", op))
-		case v.v.eng.root == e:
-			e = v.v.eng
 		}
 		vs[i], types[i] = v.v, v.v.typ
 	}

@@ -46,6 +46,14 @@ func (m *Module) Tap(v engine.Value) engine.Value {
 	return v
 }
 
+// TapChild reports v under the name of a part of m that is no module here.
+func (m *Module) TapChild(name string, v engine.Value) engine.Value {
+	if e := v.Engine(); e != nil && m.path != "" && e.Tapping() {
+		e.Tap(m.path+"."+name, v)
+	}
+	return v
+}
+
 // TapAll reports several results as out0, out1 ….
 func (m *Module) TapAll(vs ...engine.Value) {
 	if len(vs) == 0 || m.path == "" {

@@ -98,10 +98,10 @@ func (b *DoubleBlock) Forward(img, txt, temb engine.Value, rope nn.Rope) (engine
 		ai, at := b.Attn.Forward(xi, xt, rope)
 
 		img = img.Add(mi[gateAttn].Mul(ai))
-		img = img.Add(mi[gateMLP].Mul(b.FF.Forward(b.norm2.Forward(img).Modulate(mi[scaleMLP], mi[shiftMLP]))))
+		img = img.Add(mi[gateMLP].Mul(b.FF.Forward(b.TapChild("norm2", b.norm2.Forward(img)).Modulate(mi[scaleMLP], mi[shiftMLP]))))
 
 		txt = txt.Add(mt[gateAttn].Mul(at))
-		txt = txt.Add(mt[gateMLP].Mul(b.FFTxt.Forward(b.norm2.Forward(txt).Modulate(mt[scaleMLP], mt[shiftMLP]))))
+		txt = txt.Add(mt[gateMLP].Mul(b.FFTxt.Forward(b.TapChild("norm2_context", b.norm2.Forward(txt)).Modulate(mt[scaleMLP], mt[shiftMLP]))))
 		txt = clipF16(txt)
 		b.TapAll(txt, img)
 		return []engine.Value{img, txt}
@@ -164,7 +164,7 @@ func (b *SingleBlock) Forward(x, temb engine.Value, rope nn.Rope, textRows int) 
 		x, temb, rope := in[0], in[1], nn.Rope{Cos: in[2], Sin: in[3]}
 		n, mod := b.Norm.Forward(x, temb)
 		gate := mod[0]
-		mlp := b.ProjMLP.Act(n, graph.ActGeluTanh)
+		mlp := b.TapChild("act_mlp", b.ProjMLP.Act(n, graph.ActGeluTanh))
 		attn := b.Attn.Forward(n, rope)
 		x = x.Add(gate.Mul(b.ProjOut.Forward(engine.Concat(2, attn, mlp))))
 		x = clipF16(x)

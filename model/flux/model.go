@@ -8,6 +8,7 @@ import (
 
 // Model is the transformer.
 type Model struct {
+	nn.Module
 	Config          Config
 	TimeText        nn.TimeTextEmbedding      `weight:"time_text_embed"`
 	ContextEmbedder nn.Linear                 `weight:"context_embedder"`
@@ -68,6 +69,8 @@ func (m *Model) Forward(in Inputs) engine.Value {
 	}
 	temb := m.TimeText.Forward(timestep, guidance, in.Pooled) // (B, D)
 	txt := m.ContextEmbedder.Forward(in.Text)                 // (B, L, D)
+	m.TapChild("pos_embed.out0", in.Rope.Cos)
+	m.TapChild("pos_embed.out1", in.Rope.Sin)
 	for _, b := range m.Blocks {
 		img, txt = b.Forward(img, txt, temb, in.Rope)
 	}
