@@ -143,3 +143,6 @@ func (c *Client) Close() error {
 	})
 	return nil
 }
+
+// MemoryInUse returns the bytes that buffers and running programs hold, uploads in place not counted.
+func (c *Client) MemoryInUse() int64 { return int64(c.mem.used()) }

@@ -1,0 +1,432 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gesso-go/gesso/backend"
+	"github.com/gesso-go/gesso/graph"
+	"github.com/gesso-go/gesso/tensor"
+)
+
+// make1 is a graph of one operation over inputs of the given types.
+func make1(t *testing.T, op graph.Op, attr graph.Attr, types ...graph.Type) *graph.Graph {
+	t.Helper()
+	in := make([]*graph.Node, len(types))
+	for i, ty := range types {
+		in[i] = graph.NewInput(i, ty)
+	}
+	n, err := graph.Make(op, attr, in...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := graph.New(op.String(), in, []*graph.Node{n})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func f32(shape ...int) graph.Type { return graph.Type{DType: tensor.F32, Shape: shape} }
+
+// testBuffers checks what buffers promise beside holding a result.
+func testBuffers(t *testing.T, newClient NewClient) {
+	c := open(t, newClient)
+	m := newMaker(7)
+	t.Run("an upload reads back", func(t *testing.T) {
+		for _, d := range join(floats, ints, []tensor.DType{tensor.Bool}) {
+			for _, n := range edges {
+				a := m.normal(d, n)
+				b := upload(t, c, a)
+				if err := b.Wait(); err != nil {
+					t.Fatal(err)
+				}
+				if !b.Type().Equal(graph.Type{DType: d, Shape: a.Shape}) {
+					t.Errorf("type is %s, expected %s", b.Type(), a)
+				}
+				got := read(t, b)
+				if err := bits.compare(got, a); err != nil {
+					t.Error(err)
+				}
+				if n > 0 && &got.Data[0] == &a.Data[0] {
+					t.Error("Read gives the uploaded memory itself, expected a copy")
+				}
+			}
+		}
+	})
+	t.Run("misaligned upload", func(t *testing.T) {
+		for _, d := range join(floats, ints) {
+			a := m.normal(d, 129)
+			odd := make([]byte, len(a.Data)+1)
+			copy(odd[1:], a.Data)
+			b := upload(t, c, &tensor.Array{DType: d, Shape: a.Shape, Data: odd[1:]})
+			g := make1(t, graph.Neg, nil, graph.Type{DType: d, Shape: a.Shape})
+			n := run(t, compile(t, c, g), run(t, compile(t, c, g), b)...)
+			if err := bits.compare(read(t, n[0]), a); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	t.Run("a bad array", func(t *testing.T) {
+		if _, err := c.Upload(&tensor.Array{DType: tensor.F32, Shape: tensor.Shape{3}, Data: make([]byte, 8)}, 0); err == nil {
+			t.Error("an array with too few bytes was accepted")
+		}
+	})
+	t.Run("outputs outlive inputs", func(t *testing.T) {
+		a := m.normal(tensor.F32, 65)
+		x := graph.NewInput(0, f32(65))
+		r, err := graph.Make(graph.Reshape, graph.ReshapeAttr{Shape: tensor.Shape{5, 13}}, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := graph.New("identity", []*graph.Node{x}, []*graph.Node{x, r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mine := a.Clone()
+		b := upload(t, c, mine)
+		out := run(t, compile(t, c, g), b)
+		if err := c.Sync(0); err != nil {
+			t.Fatal(err)
+		}
+		b.Free()
+		clear(mine.Data) // allowed: the buffer was freed after the program had run
+		want, _ := a.Reshape(5, 13)
+		if err := bits.compare(read(t, out[0]), a); err != nil {
+			t.Error(err)
+		}
+		if err := bits.compare(read(t, out[1]), want); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("freed while in use", func(t *testing.T) {
+		a := m.normal(tensor.F32, 1<<12)
+		e := compile(t, c, make1(t, graph.Neg, nil, f32(1<<12)))
+		b := upload(t, c, a)
+		for range 51 {
+			next := run(t, e, b)[0]
+			b.Free()
+			b.Free() // twice is allowed
+			b = next
+		}
+		want := a.Float32s()
+		for i, v := range read(t, b).Float32s() {
+			if v != -want[i] {
+				t.Fatalf("element %d is %v, expected %v", i, v, -want[i])
+			}
+		}
+	})
+	t.Run("a freed buffer is refused", func(t *testing.T) {
+		e := compile(t, c, make1(t, graph.Neg, nil, f32(3)))
+		b := upload(t, c, m.normal(tensor.F32, 3))
+		b.Free()
+		if _, err := b.Read(); err == nil {
+			t.Error("Read of a freed buffer gave no error")
+		}
+		if _, _, err := e.Run([]backend.Buffer{b}); err == nil {
+			t.Error("Run with a freed buffer gave no error")
+		}
+	})
+	t.Run("an output freed at once", func(t *testing.T) {
+		e := compile(t, c, make1(t, graph.Neg, nil, f32(1<<12)))
+		b := upload(t, c, m.normal(tensor.F32, 1<<12))
+		for range 20 {
+			run(t, e, b)[0].Free()
+		}
+		if err := c.Sync(0); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// tooLarge is a program whose result no machine holds.
+func tooLarge(t *testing.T, c backend.Client) backend.Executable {
+	t.Helper()
+	g := make1(t, graph.BroadcastInDim, graph.BroadcastInDimAttr{Shape: tensor.Shape{1 << 25, 1 << 25}}, f32())
+	e, err := c.Compile(t.Context(), g, 0)
+	if err != nil {
+		t.Skipf("this backend refuses to compile what does not fit: %v", err)
+	}
+	return e
+}
+
+func testErrors(t *testing.T, newClient NewClient) {
+	c := open(t, newClient)
+	m := newMaker(8)
+	t.Run("arguments", func(t *testing.T) {
+		e := compile(t, c, make1(t, graph.Add, nil, f32(3), f32(3)))
+		x, y := upload(t, c, m.normal(tensor.F32, 3)), upload(t, c, m.normal(tensor.F32, 4))
+		half := upload(t, c, m.normal(tensor.BF16, 3))
+		for name, args := range map[string][]backend.Buffer{
+			"too few": {x}, "too many": {x, x, x}, "another shape": {x, y}, "another dtype": {half, x}, "nil": {x, nil},
+		} {
+			if _, _, err := e.Run(args); err == nil {
+				t.Errorf("%s: no error", name)
+			} else if strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s: the error has several lines: %q", name, err)
+			}
+		}
+		if got := read(t, run(t, e, x, x)[0]); got.Shape[0] != 3 {
+			t.Errorf("after the errors: got %s", got)
+		}
+		if err := c.Sync(0); err != nil {
+			t.Errorf("refused arguments reached Sync: %v", err)
+		}
+	})
+	t.Run("device", func(t *testing.T) {
+		n := len(c.Devices())
+		if n == 0 {
+			t.Fatal("no device")
+		}
+		g := make1(t, graph.Neg, nil, f32(3))
+		if _, err := c.Compile(t.Context(), g, n); err == nil {
+			t.Error("Compile for a device that does not exist gave no error")
+		}
+		if _, err := c.Upload(m.normal(tensor.F32, 3), -1); err == nil {
+			t.Error("Upload to a device that does not exist gave no error")
+		}
+		if err := c.Sync(n); err == nil {
+			t.Error("Sync of a device that does not exist gave no error")
+		}
+	})
+	t.Run("cancelled compile", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := c.Compile(ctx, make1(t, graph.Neg, nil, f32(3)), 0); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, expected %v", err, context.Canceled)
+		}
+	})
+	t.Run("a failed execution", func(t *testing.T) {
+		bad := tooLarge(t, c)
+		x := upload(t, c, m.normal(tensor.F32))
+		out, done, err := bad.Run([]backend.Buffer{x})
+		if err != nil {
+			t.Skipf("this backend refuses to run what does not fit: %v", err)
+		}
+		big := out[0].Type()
+		one := compile(t, c, make1(t, graph.Slice, graph.SliceAttr{Start: []int{0, 0}, Limit: []int{1, 1}, Stride: []int{1, 1}}, big))
+		add := compile(t, c, make1(t, graph.Add, nil, f32(1, 1), f32(1, 1)))
+		good := upload(t, c, m.normal(tensor.F32, 1, 1))
+		later := run(t, add, good, run(t, one, out...)[0])[0] // issued before anybody knows
+		fine := run(t, add, good, good)[0]
+		first := out[0].Wait()
+		if first == nil {
+			t.Fatal("the result that does not fit is there")
+		}
+		if !strings.Contains(first.Error(), graph.BroadcastInDim.String()) {
+			t.Errorf("the error does not name the operation: %v", first)
+		}
+		if err := done.Wait(); err == nil {
+			t.Error("the event has no error")
+		}
+		if ended, err := done.Done(); !ended || err == nil {
+			t.Errorf("the event says %v, %v after Wait", ended, err)
+		}
+		if _, err := out[0].Read(); err == nil {
+			t.Error("Read gave no error")
+		}
+		if err := later.Wait(); err == nil || err.Error() != first.Error() {
+			t.Errorf("downstream error is %v, expected %v", err, first)
+		}
+		if _, err := fine.Read(); err != nil {
+			t.Errorf("a program that does not depend on the failure failed: %v", err)
+		}
+		if err := c.Sync(0); err == nil {
+			t.Error("Sync did not report the failure")
+		}
+		if err := c.Sync(0); err != nil {
+			t.Errorf("Sync reported it twice: %v", err)
+		}
+		if _, err := run(t, add, good, good)[0].Read(); err != nil {
+			t.Errorf("the device does not live on: %v", err)
+		}
+	})
+}
+
+// testStream checks order, asynchrony and use from several goroutines.
+func testStream(t *testing.T, newClient NewClient) {
+	c := open(t, newClient)
+	m := newMaker(9)
+	dot := graph.DotGeneralAttr{LhsContract: []int{1}, RhsContract: []int{0}}
+	t.Run("Run does not wait", func(t *testing.T) {
+		const n = 128
+		x := graph.NewInput(0, f32(n, n))
+		b := upload(t, c, m.between(tensor.F32, -0.1, 0.1, n, n))
+		// A longer program each time, until one is seen under way.
+		for length := 4; length <= 1<<14; length *= 4 {
+			b2 := &graph.Builder{}
+			v := x
+			for range length {
+				v = b2.Make(graph.Tanh, nil, b2.Make(graph.DotGeneral, dot, v, x))
+			}
+			g, err := graph.New("long", []*graph.Node{x}, []*graph.Node{v})
+			if err != nil || b2.Err != nil {
+				t.Fatal(err, b2.Err)
+			}
+			e := compile(t, c, g)
+			out, done, err := e.Run([]backend.Buffer{b})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended, _ := done.Done()
+			if err := out[0].Wait(); err != nil {
+				t.Fatal(err)
+			}
+			if now, err := done.Done(); !now || err != nil {
+				t.Errorf("after Wait the event says %v, %v", now, err)
+			}
+			if !ended {
+				return
+			}
+		}
+		t.Error("every program had ended when Run returned")
+	})
+	t.Run("order", func(t *testing.T) {
+		e := compile(t, c, make1(t, graph.Add, nil, f32(17), f32(17)))
+		one := upload(t, c, tensor.FromFloat32([]float32{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, 17))
+		v := one
+		for range 999 {
+			v = run(t, e, v, one)[0]
+		}
+		for i, x := range read(t, v).Float32s() {
+			if x != 1000 {
+				t.Fatalf("element %d is %v, expected 1000", i, x)
+			}
+		}
+	})
+	t.Run("several goroutines", func(t *testing.T) {
+		g := make1(t, graph.Add, nil, f32(65), f32(65))
+		shared := compile(t, c, g)
+		var wg sync.WaitGroup
+		for w := range 8 {
+			start := m.between(tensor.F32, 0, 1, 65)
+			wg.Go(func() {
+				e := shared
+				if w%2 == 1 {
+					var err error
+					if e, err = c.Compile(context.Background(), g, 0); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+				v, err := c.Upload(start, 0)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for range 10 {
+					out, _, err := e.Run([]backend.Buffer{v, v})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if w%3 == 0 {
+						v.Free()
+					}
+					v = out[0]
+					if w == 7 {
+						if err := c.Sync(0); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+				a, err := v.Read()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for i, x := range a.Float32s() {
+					if want := 1024 * start.Float32s()[i]; x != want {
+						t.Errorf("goroutine %d: element %d is %v, expected %v", w, i, x, want)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+	})
+	t.Run("an executable closed early", func(t *testing.T) {
+		e := compile(t, c, make1(t, graph.Linear, graph.LinearAttr{}, f32(64, 64), f32(64, 64)))
+		x := upload(t, c, m.normal(tensor.F32, 64, 64))
+		out := run(t, e, x, x)
+		e.Close()
+		if _, err := out[0].Read(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("names", func(t *testing.T) {
+		if c.Platform() == "" || c.Version() == "" {
+			t.Errorf("platform %q, version %q", c.Platform(), c.Version())
+		}
+		for i, d := range c.Devices() {
+			if d.Kind == "" {
+				t.Errorf("device %d has no kind", i)
+			}
+		}
+	})
+}
+
+// inUse is what a client may offer so that this table can see memory come back: the bytes that buffers hold.
+type inUse interface{ MemoryInUse() int64 }
+
+func testMemory(t *testing.T, newClient NewClient) {
+	c := open(t, newClient)
+	const n = 1 << 18 // 1 MB
+	e := compile(t, c, make1(t, graph.Neg, nil, f32(n)))
+	if o := e.Memory().Outputs; o < 4*n {
+		t.Errorf("Memory says outputs take %d bytes, expected at least %d", o, 4*n)
+	}
+	meter, ok := c.(inUse)
+	if !ok {
+		t.Skip("this backend does not say how much memory is in use")
+	}
+	x := upload(t, c, tensor.New(tensor.F32, n))
+	sync := func() int64 {
+		if err := c.Sync(0); err != nil {
+			t.Fatal(err)
+		}
+		return meter.MemoryInUse()
+	}
+	before := sync()
+	t.Run("freed", func(t *testing.T) {
+		var held []backend.Buffer
+		for range 8 {
+			held = append(held, run(t, e, x)...)
+		}
+		if got := sync() - before; got < 8*4*n {
+			t.Errorf("8 results hold %d bytes, expected at least %d", got, 8*4*n)
+		}
+		for _, b := range held {
+			b.Free()
+		}
+		if got := sync(); got != before {
+			t.Errorf("%d bytes in use after Free, expected %d", got, before)
+		}
+	})
+	t.Run("unreachable", func(t *testing.T) {
+		for range 8 {
+			run(t, e, x)
+		}
+		deadline := time.Now().Add(10 * time.Second)
+		for sync() != before {
+			if time.Now().After(deadline) {
+				t.Fatalf("%d bytes in use, expected %d: unreachable buffers stay", meter.MemoryInUse(), before)
+			}
+			runtime.GC()
+			time.Sleep(time.Millisecond)
+		}
+	})
+	t.Run("dropped op by op", func(t *testing.T) {
+		for range 400 {
+			run(t, e, x)
+		}
+		if got := sync() - before; got > 400*4*n/2 {
+			t.Errorf("%d bytes in use after 400 dropped results of %d: nothing was collected", got, 4*n)
+		}
+	})
+}
