@@ -1,0 +1,7 @@
+//go:build !amd64
+
+package vec
+
+import "github.com/gesso-go/gesso/backend/cpu/isa"
+
+func native(isa.Level) *Funcs { return nil }
