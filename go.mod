@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/edsrzf/mmap-go v1.2.0
+	golang.org/x/image v0.48.0
 	golang.org/x/sys v0.50.0
 )
 
