@@ -115,6 +115,10 @@ func (s *store) canLink() bool {
 		if s.noSymlinks {
 			return
 		}
+		if err := os.MkdirAll(s.dir, 0o755); err != nil {
+			s.warn(fmt.Sprintf("cache folder: %v", err))
+			return
+		}
 		// A name of its own, so that processes that try at the same time don't meet.
 		link := temporary(filepath.Join(s.dir, "link"))
 		defer os.Remove(link)
