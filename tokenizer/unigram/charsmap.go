@@ -94,6 +94,7 @@ const cluster = 5
 func (c *charsmap) normalize(s string) string {
 	var b strings.Builder
 	b.Grow(len(s))
+	shape := shape(s)
 	for i := 0; i < len(s); {
 		// An ASCII character before another one is a cluster by itself, unless it is a line end.
 		if s[i] < 0x80 && s[i] != '\r' && (i+1 == len(s) || s[i+1] < 0x80) {
@@ -101,7 +102,8 @@ func (c *charsmap) normalize(s string) string {
 			i++
 			continue
 		}
-		group, _, _, _ := uniseg.FirstGraphemeClusterInString(s[i:], -1)
+		found, _, _, _ := uniseg.FirstGraphemeClusterInString(shape[i:], -1)
+		group := s[i : i+len(found)]
 		i += len(group)
 		if len(group) <= cluster {
 			if text, ok := c.replacement(group); ok {

@@ -11,8 +11,9 @@
 // character map, splits at white space and puts "▁" before every word, whatever tokenizer.json says; the original
 // SentencePiece library gives other ids for some texts. Case is kept.
 //
-// Characters are grouped as of Unicode 15 (package uniseg). Transformers' library follows Unicode 17 there; the ids can
-// differ only beside combining marks that are younger than that.
+// One difference is known: an Indic consonant that has a decomposition, joined to the one before it by a virama and
+// followed by a Latin or Greek combining mark, loses that mark here; Transformers' library keeps it (rule GB9c of
+// Unicode 15.1, which package uniseg lacks).
 package unigram
 
 import (
