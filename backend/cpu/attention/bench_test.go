@@ -1,0 +1,38 @@
+package attention
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/gesso-go/gesso/backend/cpu/isa"
+	"github.com/gesso-go/gesso/backend/cpu/par"
+	"github.com/gesso-go/gesso/tensor"
+)
+
+// BenchmarkAttention reports GFLOP/s, 4·B·H·Nq·Nk·D operations a run, for the shapes heads x tokens x head size.
+func BenchmarkAttention(b *testing.B) {
+	for _, s := range [][3]int{{12, 77, 64}, {24, 1357, 64}, {24, 1357, 128}, {24, 4608, 128}} {
+		h, n, size := s[0], s[1], s[2]
+		for _, d := range []tensor.DType{tensor.F32, tensor.BF16} {
+			for _, l := range isa.Available() {
+				if l == isa.Portable || d == tensor.F32 && l == isa.AVX512BF16 || d == tensor.BF16 && l == isa.AVX2 {
+					continue
+				}
+				for _, threads := range []int{1, 2} {
+					b.Run(fmt.Sprintf("%dx%dx%d/%v/%v/T%d", h, n, size, d, l, threads), func(b *testing.B) {
+						p := newProblem(d, 1, n, n, h, h, size, 1)
+						pool := par.New(threads)
+						defer pool.Close()
+						for b.Loop() {
+							if err := Run(pool, l, &p.Problem); err != nil {
+								b.Fatal(err)
+							}
+						}
+						ops := 4 * float64(h) * float64(n) * float64(n) * float64(size)
+						b.ReportMetric(ops*float64(b.N)/b.Elapsed().Seconds()*1e-9, "GFLOP/s")
+					})
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package attention
+
+import (
+	"math"
+	"unsafe"
+)
+
+// kernels is what one level offers. A panel holds 1, 2 or 3 vectors of queries; arrays over a panel are contiguous.
+type kernels struct {
+	lanes   int  // queries in a vector
+	vectors int  // the most vectors in a panel
+	rows    int  // rows of a tile, a divisor of rowPad
+	bf16    bool // operands and probabilities are pairs of bfloat16 in 32-bit words
+
+	// tile[v-1] computes rows of C, each v vectors wide: C = C·alpha + A·B, or A·B where alpha is nil. Row r of A at step
+	// k is the 32-bit word at a + r·rowStride + k·step bytes; step k of B is the panel row k. Words are floats, or pairs of
+	// bfloat16 whose two products are summed.
+	tile [3]func(k int, a unsafe.Pointer, rowStride, step uintptr, b unsafe.Pointer, c, alpha *float32)
+
+	// softmax does one step of the online softmax on one vector of queries: see softmaxGo.
+	softmax     func(s *float32, stride uintptr, rows int, c float32, top, sum, alpha *float32)
+	softmaxBF16 func(s *float32, stride uintptr, rows int, c float32, top, sum, alpha *float32, p *uint32)
+}
+
+// rowPad is what numbers of keys and head sizes are padded to in packed K and V: a multiple of every level's rows.
+const rowPad = 8
+
+var portable = kernels{lanes: 16, vectors: 1, rows: 4, tile: [3]func(int, unsafe.Pointer, uintptr, uintptr, unsafe.Pointer, *float32, *float32){tileGo}, softmax: softmaxGo}
+
+// tileGo is the portable tile of 4 rows and 16 queries.
+func tileGo(k int, a unsafe.Pointer, rowStride, step uintptr, b unsafe.Pointer, c, alpha *float32) {
+	const lanes = 16
+	bs := unsafe.Slice((*float32)(b), k*lanes)
+	out := unsafe.Slice(c, 4*lanes)
+	for r := range 4 {
+		var acc [lanes]float32
+		for i := range k {
+			x := *(*float32)(unsafe.Add(a, uintptr(r)*rowStride+uintptr(i)*step))
+			row := (*[lanes]float32)(bs[i*lanes:])
+			for q, y := range row {
+				acc[q] += x * y
+			}
+		}
+		cr := out[r*lanes : r*lanes+lanes]
+		if alpha == nil {
+			copy(cr, acc[:])
+			continue
+		}
+		for q, f := range unsafe.Slice(alpha, lanes) {
+			cr[q] = cr[q]*f + acc[q]
+		}
+	}
+}
+
+// softmaxGo takes a column block s of rows scores for 16 queries, rows stride bytes apart, to p = 2^(score·c - top) in
+// place. It updates top, the largest score·c of each query so far, and sum, the sum of its p, and sets alpha =
+// 2^(old top - new top), by which earlier results must be multiplied.
+func softmaxGo(s *float32, stride uintptr, rows int, c float32, top, sum, alpha *float32) {
+	const lanes = 16
+	tops, sums, alphas := unsafe.Slice(top, lanes), unsafe.Slice(sum, lanes), unsafe.Slice(alpha, lanes)
+	row := func(j int) *[lanes]float32 {
+		return (*[lanes]float32)(unsafe.Add(unsafe.Pointer(s), uintptr(j)*stride))
+	}
+	var high [lanes]float32
+	for q := range high {
+		high[q] = minusInf
+	}
+	for j := range rows {
+		for q, v := range row(j) {
+			if v > high[q] {
+				high[q] = v
+			}
+		}
+	}
+	for q := range high {
+		high[q] = max(high[q]*c, tops[q])
+		old := tops[q]
+		tops[q] = high[q]
+		if high[q] == minusInf {
+			high[q] = 0 // no key seen yet
+		}
+		alphas[q] = exp2(old - high[q])
+		sums[q] *= alphas[q]
+	}
+	for j := range rows {
+		r := row(j)
+		for q, v := range r {
+			p := exp2(v*c - high[q])
+			sums[q] += p
+			r[q] = p
+		}
+	}
+}
+
+var minusInf = float32(math.Inf(-1))
+
+// exp2 is 2^x with a relative error below 2e-7; 0 below -126.
+func exp2(x float32) float32 {
+	if x < -126 {
+		return 0
+	}
+	if x != x || x > 127 {
+		return float32(math.Exp2(float64(x)))
+	}
+	n := float32(math.RoundToEven(float64(x)))
+	r := x - n
+	p := float32(0.00015576450095977634) // the coefficients are explained in gen
+	p = p*r + 0.0013394566485658288
+	p = p*r + 0.009617839008569717
+	p = p*r + 0.05550353229045868
+	p = p*r + 0.24022650718688965
+	p = p*r + 0.6931471824645996
+	p = p*r + 1
+	return math.Float32frombits(math.Float32bits(p) + uint32(int32(n))<<23)
+}

@@ -1,0 +1,279 @@
+package attention
+
+import (
+	"math"
+	"sync"
+	"unsafe"
+
+	"github.com/gesso-go/gesso/backend/cpu/isa"
+	"github.com/gesso-go/gesso/backend/cpu/par"
+	"github.com/gesso-go/gesso/backend/cpu/vec"
+)
+
+const (
+	keyBlock   = 128 // keys whose scores are held at once
+	packKeys   = 64  // keys packed as one piece of work
+	maxPanels  = 4   // panels that share a pass over K and V, so that these come from the second cache
+	packBudget = 32 << 20
+)
+
+// runner is one Run in progress.
+type runner struct {
+	k       *kernels
+	f       *vec.Funcs
+	p       *Problem
+	l       layout
+	scale   float32
+	width   int // queries in a full panel
+	panels  int // panels in a piece of work
+	pieces  int // pieces per query head
+	scratch *scratch
+}
+
+// scratch is memory kept between calls: packed K and V, and each worker's panels.
+type scratch struct {
+	packed  []float32
+	workers [][]float32
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+func grow(s []float32, n int) []float32 {
+	if cap(s) < n {
+		// On a cache line, for the kernels' sake.
+		b := make([]float32, n+16)
+		off := int(-uintptr(unsafe.Pointer(&b[0]))%64) / 4
+		return b[off : off+n]
+	}
+	return s[:n]
+}
+
+func run(pool *par.Pool, k *kernels, level isa.Level, p *Problem) {
+	r := &runner{k: k, f: vec.For(level), p: p, l: newLayout(k, p), scale: p.Scale, width: k.lanes * k.vectors}
+	if r.scale == 0 {
+		r.scale = float32(1 / math.Sqrt(float64(p.D)))
+	}
+	// Fewer panels a piece when there would be too few pieces for the workers.
+	total := p.B * p.H * ((p.Nq + r.width - 1) / r.width)
+	r.panels = min(max(total/(4*pool.Workers()), 1), maxPanels)
+	r.pieces = (p.Nq + r.width*r.panels - 1) / (r.width * r.panels)
+
+	r.scratch = scratches.Get().(*scratch)
+	defer scratches.Put(r.scratch)
+	for len(r.scratch.workers) < pool.Workers() {
+		r.scratch.workers = append(r.scratch.workers, nil)
+	}
+	for w := range pool.Workers() {
+		r.scratch.workers[w] = grow(r.scratch.workers[w], r.workerWords())
+	}
+
+	// Key heads are packed and used in groups: enough to keep the workers busy, few enough to stay in the last cache.
+	group := p.H / p.Hkv
+	perHead := r.l.kWords + r.l.vWords
+	heads := p.B * p.Hkv
+	some := (16*pool.Workers() + group*r.pieces - 1) / (group * r.pieces)
+	some = max(min(some, heads, packBudget/4/max(perHead, 1)), 1)
+	r.scratch.packed = grow(r.scratch.packed, some*perHead)
+	for first := 0; first < heads; first += some {
+		n := min(some, heads-first)
+		blocks := (r.l.keys + packKeys - 1) / packKeys
+		pool.For(n*blocks, 1, func(_, lo, hi int) {
+			for i := lo; i < hi; i++ {
+				slot := i / blocks
+				bh := first + slot
+				k, v := r.packed(slot)
+				j := i % blocks * packKeys
+				end := min(j+packKeys, r.l.keys)
+				r.packK(k, bh/p.Hkv, bh%p.Hkv, j, end)
+				r.packV(v, bh/p.Hkv, bh%p.Hkv, j, end)
+			}
+		})
+		pool.For(n*group*r.pieces, 1, func(w, lo, hi int) {
+			for i := lo; i < hi; i++ {
+				slot := i / (group * r.pieces)
+				bh := first + slot
+				head := bh%p.Hkv*group + i/r.pieces%group
+				r.piece(w, slot, bh/p.Hkv, head, i%r.pieces)
+			}
+		})
+	}
+}
+
+// packed returns K and V of one packed key head.
+func (r *runner) packed(slot int) (k, v []float32) {
+	s := r.scratch.packed[slot*(r.l.kWords+r.l.vWords):]
+	return s[:r.l.kWords], s[r.l.kWords : r.l.kWords+r.l.vWords]
+}
+
+// workerWords is the size of a worker's memory: see piece.
+func (r *runner) workerWords() int {
+	panel := r.l.depth/r.l.pair*r.width + r.l.depth*r.width + 2*r.width
+	s := keyBlock * r.width
+	if r.k.bf16 {
+		s += keyBlock / 2 * r.width
+	}
+	return r.panels*panel + s + r.width + 8*r.l.depth
+}
+
+// panel is some queries on their way through the keys.
+type panel struct {
+	q0, n   int // first query, how many
+	vectors int
+	width   int       // vectors · lanes
+	keys    int       // how many keys it may see at all
+	q       []float32 // (depth/pair, width) words
+	o       []float32 // (depth, width)
+	top     []float32 // largest score·c so far, (width)
+	sum     []float32 // (width)
+}
+
+// piece computes up to r.panels panels of one query head.
+func (r *runner) piece(worker, slot, batch, head, piece int) {
+	p, l := r.p, &r.l
+	mem := r.scratch.workers[worker]
+	take := func(n int) []float32 {
+		s := mem[:n:n]
+		mem = mem[n:]
+		return s
+	}
+	s := take(keyBlock * r.width)
+	var pairs []float32
+	if r.k.bf16 {
+		pairs = take(keyBlock / 2 * r.width)
+	}
+	alpha, tmp := take(r.width), take(8*l.depth)
+	var panels [maxPanels]panel
+	n, keys := 0, 0
+	for q0 := piece * r.panels * r.width; n < r.panels && q0 < p.Nq; q0 += r.width {
+		t := &panels[n]
+		n++
+		t.q0, t.n = q0, min(r.width, p.Nq-q0)
+		t.vectors = (t.n + r.k.lanes - 1) / r.k.lanes
+		t.width = t.vectors * r.k.lanes
+		t.keys = p.Nk
+		if p.Causal {
+			t.keys = min(p.Nk, q0+t.n)
+		}
+		keys = max(keys, t.keys)
+		t.q, t.o = take(l.depth/l.pair*r.width), take(l.depth*r.width)
+		t.top, t.sum = take(r.width), take(r.width)
+		for i := range t.top {
+			t.top[i] = minusInf
+		}
+		clear(t.sum)
+		r.packQ(t.q, tmp, batch, head, q0, t.n, t.width)
+		if t.keys == 0 {
+			clear(t.o)
+		}
+	}
+	k, v := r.packed(slot)
+	for j := 0; j < keys; j += keyBlock {
+		for i := range panels[:n] {
+			t := &panels[i]
+			if j < t.keys {
+				r.block(t, k, v, s, pairs, alpha, batch, head, j, min(keyBlock, t.keys-j))
+			}
+		}
+	}
+	for i := range panels[:n] {
+		t := &panels[i]
+		r.store(t.o, t.sum, tmp, batch, head, t.q0, t.n, t.width)
+	}
+}
+
+// block takes one panel through keys [j, j+n).
+func (r *runner) block(t *panel, k, v, s, pairs, alpha []float32, batch, head, j, n int) {
+	l := &r.l
+	tile := r.k.tile[t.vectors-1]
+	// S (n, width) = K (n, depth) · Q (depth, width); rows beyond n are made and not used.
+	for i := 0; i < n; i += r.k.rows {
+		tile(l.depth/l.pair, unsafe.Pointer(&k[(j+i)*l.kStride]), uintptr(l.kStride)*4, 4, unsafe.Pointer(&t.q[0]), &s[i*t.width], nil)
+	}
+	c := r.adjust(s, t, batch, head, j, n)
+
+	stride := uintptr(t.width) * 4
+	for x := 0; x < t.width; x += r.k.lanes {
+		if r.k.bf16 {
+			r.k.softmaxBF16(&s[x], stride, n, c, &t.top[x], &t.sum[x], &alpha[x], &words(pairs)[x])
+		} else {
+			r.k.softmax(&s[x], stride, n, c, &t.top[x], &t.sum[x], &alpha[x])
+		}
+	}
+
+	// O (depth, width) = O·alpha + Vᵀ (depth, n) · P (n, width)
+	a := &alpha[0]
+	if j == 0 {
+		a = nil
+	}
+	prob, steps := s, n
+	if r.k.bf16 {
+		prob, steps = pairs, (n+1)/2
+	}
+	row := j / l.pair * l.vStride
+	for d := 0; d < l.depth; d += r.k.rows {
+		tile(steps, unsafe.Pointer(&v[row+d]), 4, uintptr(l.vStride)*4, unsafe.Pointer(&prob[0]), &t.o[d*t.width], a)
+	}
+}
+
+const log2e = 1.44269504088896341
+
+// lowScore is what biased scores below it are raised to: masks written as a bias of the most negative float32 then
+// don't overflow when they are multiplied by log₂e, and a row of nothing else is a uniform average, as in PyTorch.
+const lowScore = -2e38
+
+// adjust applies bias, mask and causality to the scores s (n, width) of keys [j, j+n), and returns the factor that takes
+// them to powers of two.
+func (r *runner) adjust(s []float32, t *panel, batch, head, j, n int) float32 {
+	p := r.p
+	c := r.scale * log2e
+	w := t.width
+	if b := &p.Bias; b.Data != nil || r.scale < 0 {
+		c = 1
+		for q := range t.n {
+			if b.Data == nil {
+				for i := range n {
+					s[i*w+q] *= r.scale * log2e
+				}
+				continue
+			}
+			off := batch*b.Batch + head*b.Head + (t.q0+q)*b.Query + j
+			for i, add := range b.Data[off : off+n] {
+				x := s[i*w+q]*r.scale + add
+				if x < lowScore && x != minusInf {
+					x = lowScore
+				}
+				s[i*w+q] = x * log2e
+			}
+		}
+	}
+	if m := &p.Mask; m.Data != nil {
+		off := batch*m.Batch + head*m.Head + t.q0*m.Query + j
+		if m.Query == 0 {
+			for i, see := range m.Data[off : off+n] {
+				if see == 0 {
+					fill(s[i*w : i*w+w])
+				}
+			}
+		} else {
+			for q := range t.n {
+				for i, see := range m.Data[off+q*m.Query : off+q*m.Query+n] {
+					if see == 0 {
+						s[i*w+q] = minusInf
+					}
+				}
+			}
+		}
+	}
+	if p.Causal {
+		for i := max(0, t.q0+1-j); i < n; i++ { // key j+i is hidden from queries before it
+			fill(s[i*w : i*w+min(w, j+i-t.q0)])
+		}
+	}
+	return c
+}
+
+func fill(s []float32) {
+	for i := range s {
+		s[i] = minusInf
+	}
+}
