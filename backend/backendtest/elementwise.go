@@ -126,7 +126,7 @@ func elementwisePrograms() []program {
 			switch {
 			case !d.IsFloat():
 				tol = bits
-			case op == graph.Pow || op == graph.Rem:
+			case op == graph.Pow || op == graph.Rem, op == graph.Max || op == graph.Min: // which zero is larger is open
 				tol = close
 			}
 			binary(fmt.Sprintf("%s %s", op, d), op, nil, tol, func(i int, s tensor.Shape) *tensor.Array {

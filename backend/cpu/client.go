@@ -32,6 +32,7 @@ import (
 	"github.com/gesso-go/gesso/backend"
 	"github.com/gesso-go/gesso/backend/cpu/isa"
 	"github.com/gesso-go/gesso/backend/cpu/par"
+	"github.com/gesso-go/gesso/backend/cpu/vec"
 	"github.com/gesso-go/gesso/graph"
 	"github.com/gesso-go/gesso/tensor"
 )
@@ -47,8 +48,11 @@ type Client struct {
 	level  isa.Level
 	par    *par.Pool
 	mem    *pool
+	vec    *vec.Funcs
 	stream *stream
 	close  sync.Once
+
+	scratch []registers // by worker; the stream's
 }
 
 var _ backend.Client = (*Client)(nil)
@@ -59,7 +63,8 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{level: level, par: par.New(o.Threads), mem: newPool()}
+	c := &Client{level: level, par: par.New(o.Threads), mem: newPool(), vec: vec.For(level)}
+	c.scratch = make([]registers, c.par.Workers())
 	c.stream = newStream()
 	return c, nil
 }
@@ -116,7 +121,7 @@ func (c *Client) Upload(a *tensor.Array, device int) (backend.Buffer, error) {
 	}
 	t := graph.Type{DType: a.DType, Shape: a.Shape.Clone()}
 	b := &block{mem: a.Data, host: true}
-	if len(a.Data) > 0 && uintptr(unsafe.Pointer(&a.Data[0]))%uintptr(a.DType.Size()) != 0 {
+	if misaligned(a) {
 		var err error
 		if b, err = c.mem.get(len(a.Data)); err != nil {
 			return nil, fmt.Errorf("cpu: upload %s: %w", t, err)
@@ -124,6 +129,10 @@ func (c *Client) Upload(a *tensor.Array, device int) (backend.Buffer, error) {
 		copy(b.mem, a.Data)
 	}
 	return c.newBuffer(newValue(c, t, b)), nil
+}
+
+func misaligned(a *tensor.Array) bool {
+	return len(a.Data) > 0 && uintptr(unsafe.Pointer(&a.Data[0]))%uintptr(a.DType.Size()) != 0
 }
 
 // Sync waits for everything issued so far.

@@ -5,18 +5,44 @@ import (
 
 	"github.com/gesso-go/gesso/backend"
 	"github.com/gesso-go/gesso/graph"
-	"github.com/gesso-go/gesso/graph/interp"
-	"github.com/gesso-go/gesso/tensor"
 )
 
 // Executable is a planned program.
 type Executable struct {
-	c *Client
-	g *graph.Graph
+	c     *Client
+	g     *graph.Graph
+	prog  *program
+	frame frame // of the run in progress: one at a time
+}
+
+// frame is the memory of a run, by slot.
+type frame struct {
+	mem [][]byte
+}
+
+// bytes returns the memory of a dense view.
+func (f *frame) bytes(v view) []byte {
+	size := v.dtype.Size()
+	return f.mem[v.st.slot][v.offset*size : (v.offset+v.shape.Size())*size]
+}
+
+// from returns the memory of a view from its first element on.
+func (f *frame) from(v view) []byte {
+	return f.mem[v.st.slot][v.offset*v.dtype.Size():]
 }
 
 func newExecutable(c *Client, g *graph.Graph) (*Executable, error) {
-	return &Executable{c: c, g: g}, nil
+	prog, err := plan(c, g, false)
+	if err != nil {
+		return nil, err
+	}
+	e := &Executable{c: c, g: g, prog: prog, frame: frame{make([][]byte, prog.slots)}}
+	for _, st := range prog.storages {
+		if st.kind == constant {
+			e.frame.mem[st.slot] = st.data
+		}
+	}
+	return e, nil
 }
 
 // Run issues the program and returns its outputs, which are still to come.
@@ -25,11 +51,10 @@ func (e *Executable) Run(args []backend.Buffer) ([]backend.Buffer, backend.Event
 	if err := l.take(args); err != nil {
 		return nil, nil, fmt.Errorf("cpu: run %s: %w", e.g.Name, err)
 	}
-	values := make([]value, len(e.g.Outputs))
+	l.outs = make([]value, len(e.g.Outputs))
 	outs := make([]backend.Buffer, len(e.g.Outputs))
-	l.outs = values
 	for i, n := range e.g.Outputs {
-		v := &values[i]
+		v := &l.outs[i]
 		v.c, v.typ, v.ready = e.c, n.Type, l.ready
 		v.refs.Store(2) // the buffer and the launch
 		outs[i] = e.c.newBuffer(v)
@@ -43,14 +68,14 @@ func (e *Executable) Run(args []backend.Buffer) ([]backend.Buffer, backend.Event
 
 // Memory returns what one run needs.
 func (e *Executable) Memory() backend.MemoryStats {
-	var m backend.MemoryStats
-	for _, n := range e.g.Outputs {
-		m.Outputs += int64(n.Bytes())
+	m := backend.MemoryStats{Temporary: int64(e.prog.arena)}
+	for _, st := range e.prog.outputs {
+		m.Outputs += int64(st.bytes)
 	}
 	return m
 }
 
-// Close frees what the program holds when the runs issued so far have ended.
+// Close has nothing to free: a program holds memory only while it runs.
 func (e *Executable) Close() {}
 
 // launch is one run of an executable on the stream.
@@ -69,26 +94,27 @@ func (l *launch) take(args []backend.Buffer) error {
 	}
 	l.args = make([]*value, 0, len(args))
 	for i, a := range args {
-		err := func() error {
-			b, ok := a.(*buffer)
-			switch {
-			case !ok || b == nil:
-				return fmt.Errorf("argument %d is a %T, not a buffer of this backend", i, a)
-			case b.v.c != l.e.c:
-				return fmt.Errorf("argument %d belongs to another client", i)
-			case !b.v.typ.Equal(inputs[i].Type):
-				return fmt.Errorf("argument %d is %s, the program takes %s", i, b.v.typ, inputs[i].Type)
-			case b.freed.Load() || !b.v.retain():
-				return fmt.Errorf("argument %d was freed", i)
-			}
-			l.args = append(l.args, b.v)
-			return nil
-		}()
-		if err != nil {
+		if err := l.hold(i, a, &inputs[i].Type); err != nil {
 			l.drop()
 			return err
 		}
 	}
+	return nil
+}
+
+func (l *launch) hold(i int, a backend.Buffer, want *graph.Type) error {
+	b, ok := a.(*buffer)
+	switch {
+	case !ok || b == nil:
+		return fmt.Errorf("argument %d is a %T, not a buffer of this backend", i, a)
+	case b.v.c != l.e.c:
+		return fmt.Errorf("argument %d belongs to another client", i)
+	case !b.v.typ.Equal(*want):
+		return fmt.Errorf("argument %d is %s, the program takes %s", i, b.v.typ, *want)
+	case b.freed.Load() || !b.v.retain():
+		return fmt.Errorf("argument %d was freed", i)
+	}
+	l.args = append(l.args, b.v)
 	return nil
 }
 
@@ -112,7 +138,7 @@ func (l *launch) exec(s *stream) {
 		}
 	}
 	if err == nil {
-		if err = l.e.execute(l); err != nil {
+		if err = l.run(); err != nil {
 			err = fmt.Errorf("cpu: run %s: %w", l.e.g.Name, err)
 			s.fail(err)
 		}
@@ -121,52 +147,79 @@ func (l *launch) exec(s *stream) {
 	l.drop()
 }
 
-func (e *Executable) execute(l *launch) (err error) {
-	op := graph.Input
+// run executes the steps and gives the outputs their blocks.
+func (l *launch) run() (err error) {
+	e, p, mem := l.e, l.e.prog, l.e.c.mem
+	var op graph.Op
+	var held []*block
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%s: %v", op, r)
 		}
+		clear(e.frame.mem[:len(p.inputs)])
+		for _, b := range held {
+			mem.release(b)
+		}
 	}()
-	last := make(map[*graph.Node]int)
-	for i, n := range e.g.Nodes {
-		for _, c := range n.In {
-			last[c] = i
+	take := func(n int) (*block, error) {
+		b, err := mem.get(n)
+		if err == nil {
+			b.refs.Add(1)
+			held = append(held, b)
+		}
+		return b, err
+	}
+	for i, v := range l.args {
+		e.frame.mem[i] = v.block.mem
+	}
+	blocks := make(map[*storage]*block, len(p.outputs))
+	for _, st := range p.outputs {
+		b, err := take(st.bytes)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.maker(st), err)
+		}
+		blocks[st] = b
+		e.frame.mem[st.slot] = b.mem
+	}
+	if p.arena > 0 {
+		b, err := take(p.arena)
+		if err != nil {
+			return fmt.Errorf("intermediate values: %w", err)
+		}
+		for _, st := range p.temps {
+			e.frame.mem[st.slot] = b.mem[st.offset : st.offset+st.bytes]
 		}
 	}
-	for _, n := range e.g.Outputs {
-		last[n] = len(e.g.Nodes)
+	for i := range p.steps {
+		op = p.steps[i].op
+		if err := p.steps[i].run(&e.frame); err != nil {
+			return fmt.Errorf("%s: %w", op, err)
+		}
 	}
-	val := make(map[*graph.Node]*tensor.Array)
-	for i, n := range e.g.Inputs {
-		val[n] = &tensor.Array{DType: n.DType, Shape: n.Shape, Data: l.args[i].block.mem}
-	}
-	for i, n := range e.g.Nodes {
-		op = n.Op
-		if n.Bytes() > maxBlock {
-			return fmt.Errorf("%s: out of memory: %d bytes needed", op, n.Bytes())
-		}
-		args := make([]*tensor.Array, len(n.In))
-		for j, c := range n.In {
-			args[j] = val[c]
-		}
-		if val[n], err = interp.Apply(n, args); err != nil {
-			return err
-		}
-		for _, c := range n.In {
-			if last[c] == i {
-				delete(val, c)
+	for i, r := range p.results {
+		b := blocks[r.st.root()]
+		if b == nil { // an argument: shared if it is the pool's, for the caller may do with his own what he wants
+			if b = l.args[r.st.slot].block; b.host {
+				own, err := take(len(b.mem))
+				if err != nil {
+					return err
+				}
+				copy(own.mem, b.mem)
+				b = own
 			}
 		}
-	}
-	for i, n := range e.g.Outputs {
-		b, err := e.c.mem.get(n.Bytes())
-		if err != nil {
-			return err
-		}
-		copy(b.mem, val[n].Data)
 		b.refs.Add(1)
 		l.outs[i].block = b
 	}
 	return nil
+}
+
+// maker names the operation whose result an output storage is.
+func (p *program) maker(st *storage) graph.Op {
+	for _, r := range p.results {
+		if r.st.root() == st {
+			return r.node.Op
+		}
+	}
+	return graph.Invalid
 }

@@ -1,0 +1,186 @@
+package cpu
+
+import (
+	"github.com/gesso-go/gesso/backend/cpu/vec"
+	"github.com/gesso-go/gesso/tensor"
+)
+
+// chunk is how many elements a cluster takes through all of its operations before it goes on: a few registers of this
+// length stay in the first cache.
+const chunk = 1024
+
+// cluster is a fused sequence of elementwise operations over one iteration space. It is evaluated on any segment of
+// consecutive elements, on its own or as the epilogue of a producer that hands segments over. Values are float32 in
+// registers of chunk elements; after every operation of a half dtype they are rounded to it, so that the bits are those
+// of the operations one by one.
+type cluster struct {
+	fn     *vec.Funcs
+	size   int   // elements of the iteration space
+	dims   []int // its axes, merged as far as all operands allow
+	loads  []access
+	stores []access
+	ops    []micro
+	regs   int // registers needed; register 0 holds the producer's segment if there is a producer
+	fed    bool
+	direct int // the store that the last operation writes itself, or -1
+}
+
+// access is an operand or a result in memory.
+type access struct {
+	view    view
+	strides []int // per merged axis
+	reg     int16 // stores: the register with the value
+}
+
+// micro is one operation on registers.
+type micro struct {
+	code    code
+	dst     int16
+	x, y, z int16
+	load    int // codeLoad: which operand
+	imm     float32
+	dtype   tensor.DType // rounding of the result: F32 for none
+	f1      func(f *vec.Funcs, dst, x []float32)
+	f2      func(f *vec.Funcs, dst, x, y []float32)
+	fs      func(f *vec.Funcs, dst, x []float32, s float32)
+}
+
+type code uint8
+
+const (
+	codeLoad   code = iota // dst = operand
+	codeImm                // dst = imm everywhere
+	codeUnary              // dst = f1(x)
+	codeBinary             // dst = f2(x, y)
+	codeScalar             // dst = fs(x, s), s being the first element of register y
+	codeSelect             // dst = x ≠ 0 ? y : z
+	codeModulate
+	codeRound // dst = x, rounded
+)
+
+// registers is the scratch memory of one worker.
+type registers struct {
+	mem []float32
+	reg [][]float32 // what each register is at the moment: its memory, an operand, the producer's segment
+	row []float32   // for producers
+	alt []float32
+}
+
+// room returns n floats in *s, which grows as needed.
+func room(s *[]float32, n int) []float32 {
+	if cap(*s) < n {
+		*s = elements[float32](heapBytes(4*n), 0, n)
+	}
+	return (*s)[:n]
+}
+
+// eval computes the n elements from flat on; acc, if the cluster is fed, holds the producer's values and may be changed.
+func (c *cluster) eval(f *frame, r *registers, flat, n int, acc []float32) {
+	if len(r.mem) < c.regs*chunk {
+		r.mem = elements[float32](heapBytes(4*c.regs*chunk), 0, c.regs*chunk)
+	}
+	if len(r.reg) < c.regs {
+		r.reg = make([][]float32, c.regs)
+	}
+	inner := c.dims[len(c.dims)-1]
+	for done := 0; done < n; {
+		at := flat + done
+		i := at % inner
+		m := min(n-done, inner-i, chunk)
+		if c.fed {
+			r.reg[0] = acc[done : done+m]
+		}
+		c.piece(f, r, at/inner, i, m)
+		done += m
+	}
+}
+
+// place returns the offset of element i of the inner axis, in the given row of the other axes.
+func (c *cluster) place(a *access, row, i int) int {
+	last := len(c.dims) - 1
+	off := a.view.offset + i*a.strides[last]
+	for ax := last - 1; ax > 0; ax-- {
+		d := c.dims[ax]
+		off += row % d * a.strides[ax]
+		row /= d
+	}
+	if last > 0 {
+		off += row * a.strides[0]
+	}
+	return off
+}
+
+func (c *cluster) piece(f *frame, r *registers, row, i, m int) {
+	last := len(c.dims) - 1
+	for k := range c.ops {
+		op := &c.ops[k]
+		dst := r.mem[int(op.dst)*chunk:][:m]
+		if c.direct >= 0 && k == len(c.ops)-1 {
+			s := &c.stores[c.direct]
+			dst = elements[float32](f.mem[s.view.st.slot], c.place(s, row, i), m)
+		}
+		switch op.code {
+		case codeLoad:
+			a := &c.loads[op.load]
+			dst = a.load(c.fn, f.mem[a.view.st.slot], c.place(a, row, i), a.strides[last], dst)
+		case codeImm:
+			fill(dst, op.imm)
+		case codeUnary:
+			op.f1(c.fn, dst, r.reg[op.x])
+		case codeBinary:
+			op.f2(c.fn, dst, r.reg[op.x], r.reg[op.y])
+		case codeScalar:
+			op.fs(c.fn, dst, r.reg[op.x], r.reg[op.y][0])
+		case codeSelect:
+			pick(dst, r.reg[op.x], r.reg[op.y], r.reg[op.z])
+		case codeModulate:
+			c.fn.Modulate(dst, r.reg[op.x], r.reg[op.y], r.reg[op.z], op.dtype)
+		case codeRound:
+			round(c.fn, op.dtype, dst, r.reg[op.x])
+		}
+		if op.code >= codeUnary && op.code < codeRound {
+			switch op.dtype {
+			case tensor.BF16:
+				c.fn.RoundBF16(dst, dst)
+			case tensor.F16:
+				c.fn.RoundF16(dst, dst)
+			}
+		}
+		r.reg[op.dst] = dst
+	}
+	for k := range c.stores {
+		if k != c.direct {
+			s := &c.stores[k]
+			s.store(c.fn, f.mem[s.view.st.slot], c.place(s, row, i), s.strides[last], r.reg[s.reg][:m])
+		}
+	}
+}
+
+func round(fn *vec.Funcs, d tensor.DType, dst, x []float32) {
+	switch d {
+	case tensor.BF16:
+		fn.RoundBF16(dst, x)
+	case tensor.F16:
+		fn.RoundF16(dst, x)
+	default:
+		copy(dst, x)
+	}
+}
+
+func fill(dst []float32, v float32) {
+	for i := range dst {
+		dst[i] = v
+	}
+}
+
+// pick is select: dst = p ≠ 0 ? x : y.
+func pick(dst, p, x, y []float32) {
+	p, x, y = p[:len(dst)], x[:len(dst)], y[:len(dst)]
+	for i, v := range p {
+		if v != 0 {
+			dst[i] = x[i]
+		} else {
+			dst[i] = y[i]
+		}
+	}
+}

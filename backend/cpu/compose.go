@@ -1,0 +1,329 @@
+package cpu
+
+import (
+	"github.com/gesso-go/gesso/backend/cpu/vec"
+	"github.com/gesso-go/gesso/graph"
+	"github.com/gesso-go/gesso/tensor"
+)
+
+// composer writes the micro-operations of a cluster, first on as many virtual registers as there are values.
+type composer struct {
+	c      *cluster
+	shape  tensor.Shape
+	ops    []micro
+	next   int16
+	still  map[int16]bool // registers that hold one element, for all
+	value  map[*graph.Node]int16
+	loadOf map[*graph.Node]int
+	full   map[int16]int16 // still registers that were spread over a whole one
+}
+
+// compose makes the cluster of g: its producer's epilogue, if it has one, and its elementwise operations. View gives
+// the operands from outside, place the memory of the nodes that outside needs.
+func compose(fn *vec.Funcs, g *group, view, place func(*graph.Node) view, stored func(*graph.Node) bool) *cluster {
+	b := &composer{
+		c: &cluster{fn: fn, size: g.shape.Size(), direct: -1}, shape: g.shape,
+		still: make(map[int16]bool), value: make(map[*graph.Node]int16), loadOf: make(map[*graph.Node]int), full: make(map[int16]int16),
+	}
+	inside := make(map[*graph.Node]bool)
+	for _, n := range g.nodes {
+		inside[n] = true
+	}
+	operands := func(n *graph.Node) []*graph.Node {
+		if n == g.anchor {
+			if bias := biasOf(n); bias != nil {
+				return []*graph.Node{bias}
+			}
+			return nil
+		}
+		return n.In
+	}
+	for _, n := range g.nodes {
+		for _, o := range operands(n) {
+			if _, seen := b.loadOf[o]; seen || (inside[o] && n != g.anchor) {
+				continue
+			}
+			if _, scalar := immediate(o); scalar {
+				continue
+			}
+			b.loadOf[o] = len(b.c.loads)
+			b.c.loads = append(b.c.loads, access{view: view(o).broadcast(g.shape)})
+		}
+	}
+	for _, n := range g.nodes {
+		if stored(n) {
+			b.c.stores = append(b.c.stores, access{view: place(n)})
+		}
+	}
+	b.merge()
+	if g.anchor != nil {
+		b.c.fed = true
+		b.next = 1
+		b.anchor(g.anchor)
+	}
+	for _, n := range g.nodes {
+		if n != g.anchor {
+			b.node(n)
+		}
+	}
+	k := 0
+	for _, n := range g.nodes {
+		if stored(n) {
+			b.c.stores[k].reg = b.own(b.value[n])
+			k++
+		}
+	}
+	b.allocate()
+	return b.c
+}
+
+// merge joins the axes of the iteration space that all operands and results walk as one.
+func (b *composer) merge() {
+	c := b.c
+	strides := make([][]int, 0, len(c.loads)+len(c.stores))
+	for i := range c.loads {
+		strides = append(strides, c.loads[i].view.strides)
+	}
+	for i := range c.stores {
+		strides = append(strides, c.stores[i].view.strides)
+	}
+	dims, merged := mergeAxes(b.shape, strides...)
+	c.dims = dims
+	for i := range c.loads {
+		c.loads[i].strides = merged[i]
+	}
+	for i := range c.stores {
+		c.stores[i].strides = merged[len(c.loads)+i]
+	}
+}
+
+// immediate returns the value of a scalar constant.
+func immediate(n *graph.Node) (float32, bool) {
+	if n.Op != graph.Constant || n.Shape.Size() != 1 {
+		return 0, false
+	}
+	return n.Attr.(graph.ConstantAttr).Value.Float32s()[0], true
+}
+
+func (b *composer) emit(m micro) int16 {
+	m.dst = b.next
+	b.next++
+	b.ops = append(b.ops, m)
+	return m.dst
+}
+
+// operand returns the register of n, loading it at its first use.
+func (b *composer) operand(n *graph.Node) int16 {
+	if r, ok := b.value[n]; ok {
+		return r
+	}
+	var r int16
+	if v, ok := immediate(n); ok {
+		r = b.emit(micro{code: codeImm, imm: v})
+		b.still[r] = true
+	} else {
+		i := b.loadOf[n]
+		r = b.emit(micro{code: codeLoad, load: i})
+		a := &b.c.loads[i]
+		b.still[r] = a.strides[len(a.strides)-1] == 0
+	}
+	b.value[n] = r
+	return r
+}
+
+// whole returns r, or a register with r's one element everywhere.
+func (b *composer) whole(r int16) int16 {
+	if !b.still[r] {
+		return r
+	}
+	w, ok := b.full[r]
+	if !ok {
+		w = b.emit(micro{code: codeUnary, f1: spreadFirst, x: r})
+		b.full[r] = w
+	}
+	return w
+}
+
+// own returns a register with r's value that is not an operand's memory: a result may overwrite that.
+func (b *composer) own(r int16) int16 {
+	r = b.whole(r)
+	for _, m := range b.ops {
+		if m.dst == r && m.code == codeLoad {
+			return b.emit(micro{code: codeRound, x: r})
+		}
+	}
+	return r
+}
+
+func (b *composer) unary(f unaryFunc, x int16, d tensor.DType) int16 {
+	return b.emit(micro{code: codeUnary, f1: f, x: b.whole(x), dtype: d})
+}
+
+func (b *composer) binary(op graph.Op, x, y int16, d tensor.DType) int16 {
+	switch {
+	case b.still[y] && !b.still[x] && scalarFuncs[op] != nil:
+		return b.emit(micro{code: codeScalar, fs: scalarFuncs[op], x: x, y: y, dtype: d})
+	case b.still[x] && !b.still[y] && scalarLeftFuncs[op] != nil:
+		return b.emit(micro{code: codeScalar, fs: scalarLeftFuncs[op], x: y, y: x, dtype: d})
+	}
+	return b.emit(micro{code: codeBinary, f2: binaryFuncs[op], x: b.whole(x), y: b.whole(y), dtype: d})
+}
+
+// biasOf returns the operand that a producer's epilogue adds, or nil.
+func biasOf(n *graph.Node) *graph.Node {
+	switch a := n.Attr.(type) {
+	case graph.LinearAttr:
+		if a.Bias {
+			return n.In[2]
+		}
+	case graph.ConvolutionAttr:
+		if a.Bias {
+			return n.In[2]
+		}
+	}
+	return nil
+}
+
+// anchor turns the producer's sums, in register 0, into its value: bias, rounding, activation.
+func (b *composer) anchor(n *graph.Node) {
+	r := int16(0)
+	if bias := biasOf(n); bias != nil {
+		r = b.binary(graph.Add, r, b.operand(bias), n.DType)
+	} else if n.DType.IsHalf() {
+		r = b.emit(micro{code: codeRound, x: r, dtype: n.DType})
+	}
+	switch a := n.Attr.(type) {
+	case graph.LinearAttr:
+		r = b.activation(a.Act, r, n.DType)
+	case graph.GroupNormAttr:
+		if a.Silu {
+			r = b.activation(graph.ActSilu, r, n.DType)
+		}
+	}
+	b.value[n] = r
+}
+
+func (b *composer) activation(act graph.Activation, x int16, d tensor.DType) int16 {
+	switch act {
+	case graph.ActGelu:
+		return b.unary((*vec.Funcs).Gelu, x, d)
+	case graph.ActGeluTanh:
+		return b.unary((*vec.Funcs).GeluTanh, x, d)
+	case graph.ActSilu:
+		return b.unary((*vec.Funcs).Silu, x, d)
+	case graph.ActQuickGelu: // three operations, each rounded
+		x = b.whole(x)
+		s := b.emit(micro{code: codeImm, imm: 1.702})
+		b.still[s] = true
+		return b.binary(graph.Mul, x, b.unary((*vec.Funcs).Sigmoid, b.binary(graph.Mul, x, s, d), d), d)
+	}
+	return x
+}
+
+// node emits one elementwise operation.
+func (b *composer) node(n *graph.Node) {
+	in := make([]int16, len(n.In))
+	for i, o := range n.In {
+		in[i] = b.operand(o)
+	}
+	d := n.DType
+	if exact[n.Op] || !d.IsHalf() {
+		d = tensor.F32
+	}
+	var r int16
+	switch a := n.Attr.(type) {
+	case graph.CompareAttr:
+		r = b.emit(micro{code: codeBinary, f2: compares[a.Direction], x: b.whole(in[0]), y: b.whole(in[1])})
+	case graph.ConvertAttr:
+		from := n.In[0].DType
+		switch {
+		case n.DType == tensor.Bool && from != tensor.Bool:
+			r = b.unary(isTrue, in[0], tensor.F32)
+		case n.DType.IsHalf() && from != n.DType:
+			r = b.emit(micro{code: codeRound, x: b.whole(in[0]), dtype: n.DType})
+		default:
+			r = in[0]
+		}
+	case graph.GeluAttr:
+		r = b.activation(a.Form, in[0], n.DType)
+	default:
+		switch {
+		case n.Op == graph.Select:
+			r = b.emit(micro{code: codeSelect, x: b.whole(in[0]), y: b.whole(in[1]), z: b.whole(in[2])})
+		case n.Op == graph.Modulate:
+			r = b.emit(micro{code: codeModulate, x: b.whole(in[0]), y: b.whole(in[1]), z: b.whole(in[2]), dtype: d})
+		case n.Op.IsBinary():
+			r = b.binary(n.Op, in[0], in[1], d)
+		default:
+			r = b.unary(unaryFuncs[n.Op], in[0], d)
+		}
+	}
+	b.value[n] = r
+}
+
+// allocate maps virtual to real registers: one is free again after its last use.
+func (b *composer) allocate() {
+	c := b.c
+	lastUse := make([]int, b.next)
+	use := func(k int, m *micro) {
+		switch m.code {
+		case codeSelect, codeModulate:
+			lastUse[m.z] = k
+			fallthrough
+		case codeBinary, codeScalar:
+			lastUse[m.y] = k
+			fallthrough
+		case codeUnary, codeRound:
+			lastUse[m.x] = k
+		}
+	}
+	for k := range b.ops {
+		lastUse[b.ops[k].dst] = k
+		use(k, &b.ops[k])
+	}
+	for i := range c.stores {
+		lastUse[c.stores[i].reg] = len(b.ops)
+	}
+	real := make([]int16, b.next)
+	var free []int16
+	if c.fed {
+		c.regs = 1
+	}
+	dying := make([][]int16, len(b.ops)+1)
+	for r, k := range lastUse {
+		dying[k] = append(dying[k], int16(r))
+	}
+	for k := range b.ops {
+		m := b.ops[k]
+		// The result must not share a register with its operands: a load is an alias, and its register's memory may be
+		// another's. Operands are therefore released after the result has its place.
+		v := m.dst
+		if n := len(free); n > 0 {
+			real[v] = free[n-1]
+			free = free[:n-1]
+		} else {
+			real[v] = int16(c.regs)
+			c.regs++
+		}
+		m.dst = real[v]
+		m.x, m.y, m.z = real[m.x], real[m.y], real[m.z]
+		if m.dtype == tensor.Invalid {
+			m.dtype = tensor.F32
+		}
+		c.ops = append(c.ops, m)
+		for _, r := range dying[k] {
+			free = append(free, real[r])
+		}
+	}
+	if n := len(c.ops); n > 0 && c.ops[n-1].code >= codeUnary {
+		for i := range c.stores {
+			s := &c.stores[i]
+			if s.reg == b.ops[n-1].dst && s.view.dtype == tensor.F32 && s.strides[len(s.strides)-1] == 1 {
+				c.direct = i
+			}
+		}
+	}
+	for i := range c.stores {
+		c.stores[i].reg = real[c.stores[i].reg]
+	}
+}
