@@ -146,13 +146,20 @@ func links(h http.Header) map[string]string {
 // metadata asks for one file's identity. It returns the commit that the Hub names, and the route for Xet tokens.
 func (s *session) metadata(ctx context.Context, ref Ref, commit, path string) (e Entry, at, route string, err error) {
 	var resp *wire.Response
+	var tag string
 	err = s.meta.Retry(ctx, func() error {
 		var err error
 		resp, err = s.meta.Do(ctx, wire.Request{Method: http.MethodHead, URL: s.fileURL(ref, commit, path), HubOnly: true})
-		if err == nil {
-			resp.Body.Close()
+		if err != nil {
+			return err
 		}
-		return err
+		resp.Body.Close()
+		tag = cleanETag(cmp.Or(resp.Header.Get("X-Linked-Etag"), resp.Header.Get("ETag")))
+		if !sha256Name.MatchString(tag) && !commitName.MatchString(tag) {
+			// Without it nothing tells right content from wrong.
+			return &wire.Broken{Err: errorf(ErrNotHub, nil, "%s names no hash for %s (ETag %.60q)", s.Endpoint, path, tag)}
+		}
+		return nil
 	})
 	if err != nil {
 		var status *wire.StatusError
@@ -166,11 +173,9 @@ func (s *session) metadata(ctx context.Context, ref Ref, commit, path string) (e
 	}
 	h := resp.Header
 	e = Entry{Path: path, Size: -1}
-	tag := cleanETag(cmp.Or(h.Get("X-Linked-Etag"), h.Get("ETag")))
-	switch {
-	case sha256Name.MatchString(tag):
+	if sha256Name.MatchString(tag) {
 		e.SHA256 = tag
-	default:
+	} else {
 		e.Git = tag
 	}
 	size := h.Get("X-Linked-Size")

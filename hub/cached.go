@@ -12,11 +12,12 @@ import (
 )
 
 // fromCache returns what the cache has of the commit, if that is all that is wanted. Else the error is ErrIncomplete and
-// names what is missing, or ErrNotCached.
-func (s *session) fromCache(ref Ref, commit string, opt Options) (*Result, error) {
+// names what is missing, or ErrNotCached. Certain is false where nothing tells whether files are missing: in a snapshot
+// without a listing that is no pipeline.
+func (s *session) fromCache(ref Ref, commit string, opt Options) (r *Result, certain bool, err error) {
 	dir := s.store.snapshot(ref, commit)
 	if _, err := os.Stat(dir); err != nil {
-		return nil, errorf(ErrNotCached, nil, "%s (commit %.7s) is not in the cache %s", ref, commit, s.CacheDir)
+		return nil, false, errorf(ErrNotCached, nil, "%s (commit %.7s) is not in the cache %s", ref, commit, s.CacheDir)
 	}
 	entries, listed := s.store.cachedTree(ref, commit)
 	var missing []string
@@ -29,7 +30,7 @@ func (s *session) fromCache(ref Ref, commit string, opt Options) (*Result, error
 			return data, nil
 		})
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		for _, e := range chosen {
 			if !s.cached(ref, commit, e) {
@@ -38,15 +39,15 @@ func (s *session) fromCache(ref Ref, commit string, opt Options) (*Result, error
 		}
 		entries = chosen
 	} else {
-		var err error
 		if entries, missing, err = unlisted(dir, ref, opt); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	if len(missing) > 0 {
-		return nil, s.incomplete(ref, commit, missing)
+		return nil, false, s.incomplete(ref, commit, missing)
 	}
-	return s.result(ref, commit, entries), nil
+	pipeline := len(opt.Include) == 0 && ref.Path == "" && regular(s.store.pointer(ref, commit, "model_index.json"), -1)
+	return s.result(ref, commit, entries), listed || pipeline, nil
 }
 
 func (s *session) incomplete(ref Ref, commit string, missing []string) error {

@@ -105,14 +105,14 @@ func (j *job) fetchGap(ctx context.Context, p *partial) (done bool, err error) {
 	default:
 		return false, &wire.Broken{Err: fmt.Errorf("%s answered %s", resp.Request.URL.Host, resp.Status)}
 	}
-	if err := j.copy(p, body, gap); err != nil {
+	if err := j.copy(ctx, p, body, gap); err != nil {
 		return false, err
 	}
 	return e.Size < 0 || len(p.Missing()) == 0, nil
 }
 
 // copy writes body to the gap, whose end is -1 if unknown.
-func (j *job) copy(p *partial, body io.Reader, gap xet.Range) error {
+func (j *job) copy(ctx context.Context, p *partial, body io.Reader, gap xet.Range) error {
 	pooled := copyBuffers.Get().(*[]byte)
 	defer copyBuffers.Put(pooled)
 	buf := *pooled
@@ -124,6 +124,9 @@ func (j *job) copy(p *partial, body io.Reader, gap xet.Range) error {
 		return err
 	}
 	for gap.End < 0 || at+int64(have) < gap.End {
+		if ctx.Err() != nil { // the connection notices later
+			return errors.Join(context.Cause(ctx), flush())
+		}
 		room := int64(len(buf) - have)
 		if gap.End >= 0 {
 			room = min(room, gap.End-at-int64(have))

@@ -89,12 +89,13 @@ func (s *session) pull(ctx context.Context, ref Ref, opt Options) (*Result, erro
 	commit, known := s.store.cachedCommit(ref)
 	var local *Result
 	var localErr error
+	certain := false
 	if known {
-		local, localErr = s.fromCache(ref, commit, opt)
+		local, certain, localErr = s.fromCache(ref, commit, opt)
 	} else {
 		localErr = errorf(ErrNotCached, nil, "%s is not in the cache %s", ref, s.CacheDir)
 	}
-	if localErr == nil && ref.Kind != Bucket && ref.revision() == commit {
+	if localErr == nil && certain && ref.Kind != Bucket && ref.revision() == commit {
 		return local, nil // a commit never changes
 	}
 	r, err := s.fromHub(ctx, ref, opt, localErr == nil)
@@ -157,7 +158,8 @@ func (s *session) fromHub(ctx context.Context, ref Ref, opt Options, quick bool)
 		commit = info.SHA
 	}
 	if ref.Kind != Bucket {
-		if r, err := s.fromCache(ref, commit, opt); err == nil {
+		r, certain, err := s.fromCache(ref, commit, opt)
+		if err == nil && (certain || s.hasSiblings(ref, commit, info, opt)) {
 			if !opt.DryRun {
 				s.remember(ref, commit)
 			}
@@ -183,6 +185,30 @@ func (s *session) fromHub(ctx context.Context, ref Ref, opt Options, quick bool)
 	}
 	s.remember(ref, commit)
 	return r, nil
+}
+
+// hasSiblings reports whether the cache has all wanted files that the Hub names, for want of a listing.
+func (s *session) hasSiblings(ref Ref, commit string, info repoInfo, opt Options) bool {
+	entries, err := siblings(ref, info)
+	if err != nil || len(entries) == 0 {
+		return false
+	}
+	chosen, err := choose(ref, entries, opt, func(e Entry) ([]byte, error) {
+		return os.ReadFile(s.store.pointer(ref, commit, e.Path))
+	})
+	return err == nil && !slices.ContainsFunc(chosen, func(e Entry) bool { return !s.cached(ref, commit, e) })
+}
+
+// siblings returns the files that the Hub names along with the commit: names only.
+func siblings(ref Ref, info repoInfo) (entries []Entry, err error) {
+	for _, f := range info.Siblings {
+		if err := safePath(f.Name); err != nil {
+			return nil, fmt.Errorf("%s: %w", ref, err)
+		}
+		entries = append(entries, Entry{Path: f.Name, Size: -1})
+	}
+	sortEntries(entries)
+	return entries, nil
 }
 
 // remember notes what the revision points to, now that all of it is there.
@@ -227,14 +253,7 @@ func (s *session) listing(ctx context.Context, ref Ref, commit string, info *rep
 			return nil, err
 		}
 	}
-	for _, sibling := range info.Siblings {
-		if err := safePath(sibling.Name); err != nil {
-			return nil, fmt.Errorf("%s: %w", ref, err)
-		}
-		entries = append(entries, Entry{Path: sibling.Name, Size: -1})
-	}
-	sortEntries(entries)
-	return entries, nil
+	return siblings(ref, *info)
 }
 
 // identify asks for what a listing doesn't tell about files, one by one.

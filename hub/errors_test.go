@@ -1,0 +1,284 @@
+package hub
+
+import (
+	"context"
+	"encoding/pem"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gesso-go/gesso/hub/hubtest"
+)
+
+func TestErrorsSayWhatToDo(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		setup func(h *hubtest.Server, cfg *Config)
+		ref   string
+		kind  error
+		says  []string
+	}{
+		{"gated, no token", func(h *hubtest.Server, cfg *Config) { h.AddModel("acme/gated").Gated = true }, "acme/gated", ErrGated,
+			[]string{"is gated", "/acme/gated", "HF_TOKEN", "/settings/tokens"}},
+		{"gated, token without access", func(h *hubtest.Server, cfg *Config) { h.AddModel("acme/gated").Gated = true; cfg.Token = "hf_x" },
+			"acme/gated", ErrGated, []string{"account of your token", "/acme/gated", "authorized list"}},
+		{"bad token", func(h *hubtest.Server, cfg *Config) { h.AddModel("acme/tiny"); h.Token = "right"; cfg.Token = "wrong" },
+			"acme/tiny", ErrUnauthorized, []string{"doesn't accept your token", "HF_TOKEN"}},
+		{"unknown name", func(h *hubtest.Server, cfg *Config) {
+			os.MkdirAll(filepath.Join(cfg.CacheDir, "models--acme--tiny"), 0o755)
+			os.MkdirAll(filepath.Join(cfg.CacheDir, "models--other--thing"), 0o755)
+		}, "acme/tinny", ErrNotFound, []string{"no model acme/tinny", "did you mean acme/tiny", "private", "HF_TOKEN"}},
+		{"offline", func(h *hubtest.Server, cfg *Config) { cfg.Offline = true }, "acme/tiny", ErrOffline,
+			[]string{"acme/tiny is not in the cache", "HF_HUB_OFFLINE"}},
+		{"rate limit that is too long", func(h *hubtest.Server, cfg *Config) {
+			h.Fault = func(*hubtest.Request) *hubtest.Fault {
+				return &hubtest.Fault{Status: 429, Header: http.Header{"Retry-After": {"86400"}}}
+			}
+		}, "acme/tiny", ErrRateLimited, []string{"limits your requests", "24h"}},
+		{"login page in between", func(h *hubtest.Server, cfg *Config) {
+			h.Fault = func(r *hubtest.Request) *hubtest.Fault {
+				return &hubtest.Fault{Status: 200}
+			}
+		}, "acme/tiny", nil, []string{"something else than JSON"}},
+		{"forbidden", func(h *hubtest.Server, cfg *Config) {
+			h.Fault = func(r *hubtest.Request) *hubtest.Fault {
+				return &hubtest.Fault{Status: 403, Header: http.Header{"X-Error-Message": {"token lacks the right read-repo"}}}
+			}
+		}, "acme/tiny", ErrUnauthorized, []string{"forbidden", "lacks the right", "/settings/tokens"}},
+		{"disabled", func(h *hubtest.Server, cfg *Config) {
+			h.Fault = func(r *hubtest.Request) *hubtest.Fault {
+				return &hubtest.Fault{Status: 403, Header: http.Header{"X-Error-Message": {"Access to this resource is disabled."}}}
+			}
+		}, "acme/tiny", ErrNotFound, []string{"disabled"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := hubtest.New()
+			defer h.Close()
+			cfg := testConfig(t, h)
+			c.setup(h, &cfg)
+			_, err := Pull(context.Background(), cfg, c.ref, Options{})
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if c.kind != nil && !errors.Is(err, c.kind) {
+				t.Errorf("%v is not %v", err, c.kind)
+			}
+			for _, want := range c.says {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q doesn't say %q", err, want)
+				}
+			}
+			if strings.Contains(err.Error(), "\n") || cfg.Token != "" && strings.Contains(err.Error(), cfg.Token) {
+				t.Errorf("bad message: %q", err)
+			}
+		})
+	}
+}
+
+func TestProxyRefuses(t *testing.T) {
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusProxyAuthRequired)
+	}))
+	defer proxy.Close()
+	for _, endpoint := range []string{"http://hub.test", "https://hub.test"} {
+		env := map[string]string{
+			"HF_HOME": t.TempDir(), "HF_ENDPOINT": endpoint, "HTTPS_PROXY": proxy.URL, "HTTP_PROXY": proxy.URL,
+		}
+		cfg, err := ConfigFromEnv(func(k string) string { return env[k] })
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Clock = &fakeClock{}
+		_, err = Pull(context.Background(), cfg, "acme/tiny", Options{})
+		var refused *ProxyError
+		if !errors.As(err, &refused) || !strings.Contains(err.Error(), "hub.test") || !strings.Contains(err.Error(), "407") && !strings.Contains(err.Error(), "Proxy Authentication Required") {
+			t.Errorf("%s: %v", endpoint, err)
+		}
+	}
+}
+
+// xet-core#399: a company's own certificate authority must hold for all hosts, the store's too.
+func TestOwnCertificateAuthority(t *testing.T) {
+	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Write([]byte(`{"sha": "` + hubtest.DefaultCommit + `"}`))
+	}))
+	defer secure.Close()
+	env := map[string]string{"HF_HOME": t.TempDir(), "HF_ENDPOINT": secure.URL}
+	ask := func() error {
+		cfg, err := ConfigFromEnv(func(k string) string { return env[k] })
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := newSession(cfg, nil)
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		_, err = s.info(context.Background(), Ref{Kind: Model, Repo: "acme/tiny"}, true)
+		return err
+	}
+	if err := ask(); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("an unknown authority was trusted: %v", err)
+	}
+	path := filepath.Join(t.TempDir(), "ca.pem")
+	os.WriteFile(path, pemOf(secure), 0o644)
+	env["SSL_CERT_FILE"] = path
+	if err := ask(); err != nil {
+		t.Errorf("SSL_CERT_FILE isn't honoured: %v", err)
+	}
+	env["SSL_CERT_FILE"] = filepath.Join(t.TempDir(), "missing.pem")
+	if err := ask(); err == nil || !strings.Contains(err.Error(), "SSL_CERT_FILE") {
+		t.Errorf("a missing file: %v", err)
+	}
+}
+
+func TestSilentServer(t *testing.T) {
+	h := hubtest.New()
+	defer h.Close()
+	h.AddModel("acme/tiny").AddLFS("a.bin", randomBytes(1, 100_000))
+	h.Fault = func(r *hubtest.Request) *hubtest.Fault {
+		if r.Kind == hubtest.Content {
+			return &hubtest.Fault{Trickle: true}
+		}
+		return nil
+	}
+	cfg := testConfig(t, h)
+	cfg.Timeout = 100 * time.Millisecond
+	_, err := Pull(context.Background(), cfg, "acme/tiny", Options{})
+	if err == nil || !strings.Contains(err.Error(), "HF_HUB_DOWNLOAD_TIMEOUT") {
+		t.Errorf("error %v", err)
+	}
+	if n := len(h.Requests(hubtest.Content)); n != 5 {
+		t.Errorf("%d tries, expected 5", n)
+	}
+}
+
+func TestRetriesWaitAsAsked(t *testing.T) {
+	for _, c := range []struct {
+		header http.Header
+		want   []time.Duration
+	}{
+		{http.Header{}, []time.Duration{1e9, 2e9, 4e9, 8e9}},
+		{http.Header{"Retry-After": {"7"}}, []time.Duration{7e9, 7e9, 7e9, 7e9}},
+		{http.Header{"RateLimit": {`"api";r=0;t=55`}}, []time.Duration{56e9, 56e9, 56e9, 56e9}},
+	} {
+		h := hubtest.New()
+		defer h.Close()
+		h.Fault = func(*hubtest.Request) *hubtest.Fault { return &hubtest.Fault{Status: 429, Header: c.header} }
+		cfg := testConfig(t, h)
+		clock := cfg.Clock.(*fakeClock)
+		var told []string
+		Pull(context.Background(), cfg, "acme/tiny", Options{Progress: func(e Event) { told = append(told, e.Message) }})
+		if len(clock.waits) != len(c.want) || len(told) != len(c.want) {
+			t.Fatalf("%v: waits %v, told %q", c.header, clock.waits, told)
+		}
+		for i, w := range clock.waits {
+			if w != c.want[i] {
+				t.Errorf("%v: waits %v, want %v", c.header, clock.waits, c.want)
+				break
+			}
+		}
+	}
+}
+
+func TestChecksumMismatchIsTriedOnceMore(t *testing.T) {
+	for _, times := range []int{1, 2} {
+		h := hubtest.New()
+		defer h.Close()
+		repo := h.AddModel("acme/tiny")
+		f := repo.AddLFS("a.bin", randomBytes(1, 100_000))
+		h.Fault = func(r *hubtest.Request) *hubtest.Fault {
+			if r.Kind == hubtest.Content && r.Number <= times {
+				return &hubtest.Fault{CorruptAt: 5000}
+			}
+			return nil
+		}
+		cfg := testConfig(t, h)
+		r, err := Pull(context.Background(), cfg, "acme/tiny", Options{})
+		if times == 1 {
+			if err != nil {
+				t.Fatal(err)
+			}
+			sameFiles(t, r.Dir, repo, []string{"a.bin"})
+			continue
+		}
+		if !errors.Is(err, ErrChecksum) || !strings.Contains(err.Error(), f.SHA256) {
+			t.Errorf("error %v", err)
+		}
+		if left := filesBelow(t, filepath.Join(cfg.CacheDir, "models--acme--tiny", "blobs")); len(left) > 0 {
+			t.Errorf("%d files are left", len(left))
+		}
+	}
+}
+
+// A signed address that is refused is asked for again; a clock that is off is named.
+func TestSignatureRefused(t *testing.T) {
+	for _, kind := range []hubtest.Kind{hubtest.Content, hubtest.Xorb} {
+		h := hubtest.New()
+		defer h.Close()
+		h.NoXet = kind == hubtest.Content
+		repo := h.AddModel("acme/tiny")
+		repo.AddXet("a.bin", weights(1, 100_000))
+		always := false
+		h.Fault = func(r *hubtest.Request) *hubtest.Fault {
+			if r.Kind == kind && (r.Number == 1 || always) || always && r.Kind == hubtest.Content {
+				return &hubtest.Fault{Status: 403, Header: http.Header{"Date": {"Mon, 02 Jan 2006 15:04:05 GMT"}}}
+			}
+			return nil
+		}
+		cfg := testConfig(t, h)
+		r, err := Pull(context.Background(), cfg, "acme/tiny", Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameFiles(t, r.Dir, repo, []string{"a.bin"})
+		always = true
+		_, err = Pull(context.Background(), testConfig(t, h), "acme/tiny", Options{})
+		if err == nil || !strings.Contains(err.Error(), "clock") {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}
+
+func TestInterruptedGoesOn(t *testing.T) {
+	for _, plain := range []bool{false, true} {
+		h := hubtest.New()
+		defer h.Close()
+		h.XorbCut = 150_000
+		repo := h.AddModel("acme/tiny")
+		repo.AddXet("a.bin", weights(1, 3_000_000))
+		cfg := testConfig(t, h)
+		cfg.DisableXet, cfg.Fetches = plain, 1
+		ctx, cancel := context.WithCancel(context.Background())
+		_, err := Pull(ctx, cfg, "acme/tiny", Options{Progress: func(e Event) {
+			if e.Done > 1_500_000 {
+				cancel()
+			}
+		}})
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("plain=%v: error %v", plain, err)
+		}
+		h.Forget()
+		r, err := Pull(context.Background(), cfg, "acme/tiny", Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameFiles(t, r.Dir, repo, []string{"a.bin"})
+		var sent int64
+		for _, q := range h.Requests(hubtest.Xorb, hubtest.Content) {
+			sent += q.Sent
+		}
+		if sent > 1_600_000 {
+			t.Errorf("plain=%v: the second run fetched %d bytes", plain, sent)
+		}
+	}
+}
+
+func pemOf(s *httptest.Server) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+}
