@@ -88,6 +88,7 @@ const (
 	ieee                   // correctly rounded where the hardware does so, else like close
 	close                  // functions: a few units in the last place
 	sums                   // sums of products: against the array's magnitude
+	deep                   // several of those after each other, each rounded
 )
 
 var relative = map[tensor.DType]float64{tensor.F32: 4e-6, tensor.BF16: 1.0 / 120, tensor.F16: 1.0 / 900, tensor.F64: 1e-12}
@@ -108,12 +109,14 @@ func (tol tolerance) compare(got, want *tensor.Array) error {
 	}
 	x, y := got.Float64s(), want.Float64s()
 	scale := 0.02
-	if tol == sums {
-		scale = magnitude(y)
-	}
 	rel := relative[want.DType]
-	if tol == sums && want.DType == tensor.F32 {
-		rel = 2e-5
+	if tol == sums || tol == deep {
+		scale = magnitude(y)
+		if want.DType == tensor.F32 {
+			rel = 2e-5
+		} else if tol == deep {
+			rel *= 4
+		}
 	}
 	worst, at := 0.0, -1
 	for i := range y {

@@ -206,7 +206,7 @@ func transformerPrograms(m *maker, d tensor.DType) []program {
 		h := l.Make(graph.Modulate, nil, norm(x), part(3), part(4))
 		h = l.linear(l.linear(h, in[15], in[16], graph.ActGeluTanh), in[17], in[18], graph.NoActivation)
 		return []*graph.Node{l.add(x, l.mul(part(5), h)), c}
-	}, sums}
+	}, deep}
 	encoder := program{"text encoder block " + d.String(), []*tensor.Array{
 		m.between(tensor.I64, 0, 50, batch, txt), arr(50, width), arr(width), wt(width, width), wt(width, width), wt(width, width), wt(width, width),
 		m.normal(d, 1, heads, txt, txt), wt(3*width, width), wt(3*width, width), wt(width, 3*width), m.between(tensor.Bool, 0, 2, batch, 1, 1, txt),
@@ -224,7 +224,7 @@ func transformerPrograms(m *maker, d tensor.DType) []program {
 		h = norm(x)
 		gated := l.mul(l.Make(graph.Gelu, graph.GeluAttr{Form: graph.ActGeluTanh}, lin(h, in[8])), lin(h, in[9]))
 		return []*graph.Node{l.add(x, lin(gated, in[10])), x}
-	}, sums}
+	}, deep}
 	return []program{joint, encoder}
 }
 
@@ -245,5 +245,5 @@ func resnetProgram(m *maker, d tensor.DType) program {
 		up := l.conv(l.Make(graph.UpsampleNearest, graph.UpsampleAttr{Factor: 2}, h), in[11], in[12])
 		one := b.Scalar(d, 1)
 		return []*graph.Node{l.op(graph.Max, l.op(graph.Min, up, one), b.Scalar(d, -1)), h}
-	}, sums}
+	}, deep}
 }

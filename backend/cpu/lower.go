@@ -13,6 +13,12 @@ func (p *planner) lower(g *group) error {
 		return p.lowerCluster(g)
 	}
 	switch n.Op {
+	case graph.Attention:
+		if attends(n) {
+			p.attend(n)
+			return nil
+		}
+		p.interpret(n)
 	case graph.Concatenate:
 		p.concatenate(n)
 	case graph.Pad:

@@ -182,10 +182,14 @@ func (p *planner) placeConcatenations() {
 				maker = maker.In[0]
 			}
 			g := p.fuser.group[maker]
-			if _, taken := p.val[maker]; taken || g == nil || !(g.fused || maker.Op == graph.Concatenate) || p.isOut[maker] || p.isOut[o] {
+			if _, taken := p.val[maker]; taken || g == nil || !(g.fused || maker.Op == graph.Concatenate || attends(maker)) || p.isOut[maker] || p.isOut[o] {
 				continue
 			}
-			if v, ok := part.reshape(maker.Shape); ok {
+			v, ok := part.reshape(maker.Shape)
+			if last := len(maker.Shape) - 1; maker.Op == graph.Attention && ok && v.strides[last] != 1 {
+				ok = false
+			}
+			if ok {
 				p.val[maker] = v
 				p.parts[n][k] = true
 			}
