@@ -319,9 +319,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, body io.Reader, wa
 	if fault.CorruptAt > 0 {
 		body = &corrupter{r: body, at: fault.CorruptAt - 1}
 	}
-	n, err := io.CopyN(w, body, limit)
-	s.sent(index, n)
-	if err != nil {
+	if !s.copy(w, body, limit, index) {
 		return
 	}
 	switch {
@@ -333,6 +331,27 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, body io.Reader, wa
 		http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// copy sends n bytes, at the server's pace, and reports whether all went out.
+func (s *Server) copy(w http.ResponseWriter, body io.Reader, n int64, index int) bool {
+	if s.Pace == 0 {
+		sent, err := io.CopyN(w, body, n)
+		s.sent(index, sent)
+		return err == nil
+	}
+	const piece = 8 << 10
+	for n > 0 {
+		sent, err := io.CopyN(w, body, min(n, piece))
+		s.sent(index, sent)
+		if err != nil {
+			return false
+		}
+		n -= sent
+		http.NewResponseController(w).Flush()
+		time.Sleep(s.Pace)
+	}
+	return true
 }
 
 type corrupter struct {

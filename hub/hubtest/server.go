@@ -22,11 +22,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/gesso-go/gesso/hub/xet"
 )
@@ -44,6 +46,10 @@ type Server struct {
 	PublicRoutes bool
 	// ManyRanges signs one address for all ranges of a xorb.
 	ManyRanges bool
+
+	// Pace is the time after every 8 KiB of content. With it the server's socket buffers are small, too, so that what
+	// was sent is about what was received.
+	Pace time.Duration
 
 	hub, cdn *httptest.Server
 
@@ -118,6 +124,7 @@ type File struct {
 	SHA256 string // of large ones
 	Xet    xet.Hash
 	inXet  bool
+	server *Server
 	data   io.ReaderAt
 }
 
@@ -130,9 +137,20 @@ func New() *Server {
 		repos: map[string]*Repo{}, xorbs: map[xet.Hash]*xorb{}, chunks: map[xet.Hash]place{},
 		files: map[xet.Hash][]term{}, counts: map[Kind]int{},
 	}
-	s.hub = httptest.NewServer(http.HandlerFunc(s.serveHub))
-	s.cdn = httptest.NewServer(http.HandlerFunc(s.serveCDN))
+	s.hub = s.start(s.serveHub)
+	s.cdn = s.start(s.serveCDN)
 	return s
+}
+
+func (s *Server) start(handler http.HandlerFunc) *httptest.Server {
+	server := httptest.NewUnstartedServer(handler)
+	server.Config.ConnState = func(c net.Conn, state http.ConnState) {
+		if tcp, ok := c.(*net.TCPConn); ok && state == http.StateNew && s.Pace > 0 {
+			tcp.SetWriteBuffer(8 << 10)
+		}
+	}
+	server.Start()
+	return server
 }
 
 // URL is the Hub's endpoint.
@@ -224,6 +242,7 @@ func (r *Repo) put(f *File) *File {
 	r.server.mu.Lock()
 	defer r.server.mu.Unlock()
 	r.files = slices.DeleteFunc(r.files, func(g *File) bool { return g.Path == f.Path })
+	f.server = r.server
 	r.files = append(r.files, f)
 	return f
 }

@@ -436,3 +436,27 @@ func (s *Server) Stored(file xet.Hash) bool {
 	_, ok := s.files[file]
 	return ok
 }
+
+// Stored returns how many bytes a client receives that fetches the file once, where it would look first.
+func (f *File) Stored() int64 {
+	if !f.inXet {
+		return f.Size
+	}
+	f.server.mu.Lock()
+	defer f.server.mu.Unlock()
+	ranges := map[xet.Hash][]xet.Range{}
+	for _, t := range f.server.files[f.Xet] {
+		ranges[t.xorb] = join(ranges[t.xorb], t.chunks)
+	}
+	n := int64(0)
+	for name, list := range ranges {
+		ends := f.server.xorbs[name].ends
+		for _, r := range list {
+			n += ends[r.End-1]
+			if r.First > 0 {
+				n -= ends[r.First-1]
+			}
+		}
+	}
+	return n
+}
