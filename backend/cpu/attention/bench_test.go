@@ -9,6 +9,26 @@ import (
 	"github.com/gesso-go/gesso/tensor"
 )
 
+// BenchmarkBias is T5-XXL's attention over 512 tokens: 64 heads of 64, no scale, a bias per head.
+func BenchmarkBias(b *testing.B) {
+	const h, n, size = 64, 512, 64
+	p := newProblem(tensor.F32, 1, n, n, h, h, size, 1)
+	p.Scale = 1
+	for _, bias := range []bool{false, true} {
+		b.Run(fmt.Sprint(bias), func(b *testing.B) {
+			p.Bias = Bias{}
+			if bias {
+				p.Bias = Bias{randomBias(h*n*n, 1), 0, n * n, n}
+			}
+			for b.Loop() {
+				if err := Run(nil, isa.Detect(), &p.Problem); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkAttention reports GFLOP/s, 4·B·H·Nq·Nk·D operations a run, for the shapes heads x tokens x head size.
 func BenchmarkAttention(b *testing.B) {
 	for _, s := range [][3]int{{12, 77, 64}, {24, 1357, 64}, {24, 1357, 128}, {24, 4608, 128}} {

@@ -15,17 +15,22 @@ type kernels struct {
 	// tile[v-1] computes rows of C, each v vectors wide: C = C·alpha + A·B, or A·B where alpha is nil. Row r of A at step
 	// k is the 32-bit word at a + r·rowStride + k·step bytes; step k of B is the panel row k. Words are floats, or pairs of
 	// bfloat16 whose two products are summed.
-	tile [3]func(k int, a unsafe.Pointer, rowStride, step uintptr, b unsafe.Pointer, c, alpha *float32)
+	tile [3]tileFunc
 
 	// softmax does one step of the online softmax on one vector of queries: see softmaxGo.
 	softmax     func(s *float32, stride uintptr, rows int, c float32, top, sum, alpha *float32)
 	softmaxBF16 func(s *float32, stride uintptr, rows int, c float32, top, sum, alpha *float32, p *uint32)
+
+	transpose func(dst *float32, dstStride uintptr, src *float32, srcStride uintptr, n int)                // see transposeGo
+	bias      func(dst *float32, dstStride uintptr, src *float32, srcStride uintptr, n int, scale float32) // see biasGo
 }
 
 // rowPad is what numbers of keys and head sizes are padded to in packed K and V: a multiple of every level's rows.
 const rowPad = 8
 
-var portable = kernels{lanes: 16, vectors: 1, rows: 4, tile: [3]func(int, unsafe.Pointer, uintptr, uintptr, unsafe.Pointer, *float32, *float32){tileGo}, softmax: softmaxGo}
+type tileFunc = func(k int, a unsafe.Pointer, rowStride, step uintptr, b unsafe.Pointer, c, alpha *float32)
+
+var portable = kernels{lanes: 16, vectors: 1, rows: 4, tile: [3]tileFunc{tileGo}, softmax: softmaxGo, transpose: transposeGo, bias: biasGo}
 
 // tileGo is the portable tile of 4 rows and 16 queries.
 func tileGo(k int, a unsafe.Pointer, rowStride, step uintptr, b unsafe.Pointer, c, alpha *float32) {
@@ -94,13 +99,13 @@ func softmaxGo(s *float32, stride uintptr, rows int, c float32, top, sum, alpha 
 
 var minusInf = float32(math.Inf(-1))
 
-// exp2 is 2^x with a relative error below 2e-7; 0 below -126.
+// exp2 is 2^x for x that isn't above 0, with a relative error below 2e-7; what is below the normal range is 0 or tiny.
 func exp2(x float32) float32 {
-	if x < -126 {
+	if x < -127 {
 		return 0
 	}
-	if x != x || x > 127 {
-		return float32(math.Exp2(float64(x)))
+	if x != x {
+		return x
 	}
 	n := float32(math.RoundToEven(float64(x)))
 	r := x - n
@@ -112,4 +117,40 @@ func exp2(x float32) float32 {
 	p = p*r + 0.6931471824645996
 	p = p*r + 1
 	return math.Float32frombits(math.Float32bits(p) + uint32(int32(n))<<23)
+}
+
+// transposeGo transposes 8 rows of n words into n rows of 8; strides are in bytes, n is a multiple of 4 (the assembly
+// takes multiples of 8 and leaves the rest).
+func transposeGo(dst *float32, dstStride uintptr, src *float32, srcStride uintptr, n int) {
+	for i := range 8 {
+		for d, v := range unsafe.Slice((*uint32)(unsafe.Add(unsafe.Pointer(src), uintptr(i)*srcStride)), n) {
+			*(*uint32)(unsafe.Add(unsafe.Pointer(dst), uintptr(d)*dstStride+4*uintptr(i))) = v
+		}
+	}
+}
+
+const log2e = math.Log2E
+
+// lowScore is what biased scores below it are raised to: masks written as a bias of the most negative float32 then
+// don't overflow when they are multiplied by log₂e, and a row of nothing else is a uniform average, as in PyTorch. -Inf
+// stays -Inf.
+const lowScore = -2e38
+
+// biasGo adds 8 rows of n biases (queries, keys) to n rows of 8 scores (keys, queries), and takes them to powers of two:
+// score = (score·scale + bias)·log₂e. Strides are in bytes; the assembly takes multiples of 8 keys and leaves the rest.
+func biasGo(dst *float32, dstStride uintptr, src *float32, srcStride uintptr, n int, scale float32) {
+	for i := range 8 {
+		for j, b := range unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(src), uintptr(i)*srcStride)), n) {
+			s := (*float32)(unsafe.Add(unsafe.Pointer(dst), uintptr(j)*dstStride+4*uintptr(i)))
+			*s = biased(*s, b, scale)
+		}
+	}
+}
+
+func biased(score, bias, scale float32) float32 {
+	x := score*scale + bias
+	if x < lowScore && x != minusInf {
+		x = lowScore
+	}
+	return x * log2e
 }

@@ -7,15 +7,16 @@ import (
 	"github.com/gesso-go/gesso/tensor"
 )
 
-type tileFunc = func(k int, a unsafe.Pointer, rowStride, step uintptr, b unsafe.Pointer, c, alpha *float32)
-
 var (
 	avx2Kernels = kernels{lanes: 8, vectors: 3, rows: 4,
-		tile: [3]tileFunc{tileF32x1AVX2, tileF32x2AVX2, tileF32x3AVX2}, softmax: softmaxF32AVX2}
+		tile: [3]tileFunc{tileF32x1AVX2, tileF32x2AVX2, tileF32x3AVX2}, softmax: softmaxF32AVX2,
+		transpose: transposeTail, bias: biasTail}
 	avx512Kernels = kernels{lanes: 16, vectors: 3, rows: 8,
-		tile: [3]tileFunc{tileF32x1AVX512, tileF32x2AVX512, tileF32x3AVX512}, softmax: softmaxF32AVX512}
+		tile: [3]tileFunc{tileF32x1AVX512, tileF32x2AVX512, tileF32x3AVX512}, softmax: softmaxF32AVX512,
+		transpose: transposeTail, bias: biasTail}
 	bf16Kernels = kernels{lanes: 16, vectors: 3, rows: 8, bf16: true,
-		tile: [3]tileFunc{tileBF16x1AVX512, tileBF16x2AVX512, tileBF16x3AVX512}, softmaxBF16: softmaxBF16AVX512}
+		tile: [3]tileFunc{tileBF16x1AVX512, tileBF16x2AVX512, tileBF16x3AVX512}, softmaxBF16: softmaxBF16AVX512,
+		transpose: transposeTail, bias: biasTail}
 )
 
 // levelKernels chooses the kernels for operands of type d. Where there is AMX, VDPBF16PS is slower than f32 multiply-adds
@@ -31,6 +32,33 @@ func levelKernels(l isa.Level, d tensor.DType) *kernels {
 	}
 	return &portable
 }
+
+// transposeTail leaves the columns after the last eight to the portable twin.
+func transposeTail(dst *float32, dstStride uintptr, src *float32, srcStride uintptr, n int) {
+	m := n &^ 7
+	transposeAVX2(dst, dstStride, src, srcStride, m)
+	if m < n {
+		transposeGo(offset(dst, uintptr(m)*dstStride), dstStride, offset(src, 4*uintptr(m)), srcStride, n-m)
+	}
+}
+
+func biasTail(dst *float32, dstStride uintptr, src *float32, srcStride uintptr, n int, scale float32) {
+	m := n &^ 7
+	biasAVX2(dst, dstStride, src, srcStride, m, scale)
+	if m < n {
+		biasGo(offset(dst, uintptr(m)*dstStride), dstStride, offset(src, 4*uintptr(m)), srcStride, n-m, scale)
+	}
+}
+
+func offset(p *float32, bytes uintptr) *float32 {
+	return (*float32)(unsafe.Add(unsafe.Pointer(p), bytes))
+}
+
+//go:noescape
+func transposeAVX2(dst *float32, dstStride uintptr, src *float32, srcStride uintptr, n int)
+
+//go:noescape
+func biasAVX2(dst *float32, dstStride uintptr, src *float32, srcStride uintptr, n int, scale float32)
 
 //go:noescape
 func tileF32x1AVX2(k int, a unsafe.Pointer, rowStride, step uintptr, b unsafe.Pointer, c, alpha *float32)

@@ -151,35 +151,36 @@ func (r *runner) packQ(dst, tmp []float32, batch, head, q0, n, width int) {
 				clear(out[p.D:])
 			}
 		}
-		for d := range rows {
-			o := (*[8]float32)(dst[d*width+q:])
-			for i := range 8 {
-				o[i] = tmp[i*rows+d]
-			}
-		}
+		r.k.transpose(&dst[q], uintptr(width)*4, &tmp[0], uintptr(rows)*4, rows)
 	}
 }
 
-// store divides a finished panel o (depth, width) by its sums and writes queries [q0, q0+n) of the result.
+// store divides a finished panel o (depth, width) by its sums and writes queries [q0, q0+n) of the result. Tmp holds
+// 8·depth floats.
 func (r *runner) store(o, sum, tmp []float32, batch, head, q0, n, width int) {
-	p := r.p
-	for q := range n {
-		inv := float32(0) // no key seen
-		if sum[q] != 0 {
-			inv = 1 / sum[q]
+	p, depth := r.p, r.l.depth
+	for q := 0; q < n; q += 8 {
+		// The columns of 8 queries are the rows of the transpose; o's rows are taken 8 at a time.
+		for d := 0; d < depth; d += 8 {
+			r.k.transpose(&tmp[d], uintptr(depth)*4, &o[d*width+q], uintptr(width)*4, 8)
 		}
-		line := tmp[:p.D]
-		for d := range line {
-			line[d] = o[d*width+q] * inv
-		}
-		off := batch*p.Out.Batch + (q0+q)*p.Out.Token + head*p.Out.Head
-		switch p.DType {
-		case tensor.BF16:
-			r.f.ToBF16(halves(p.Out.Data)[off:off+p.D], line)
-		case tensor.F16:
-			r.f.ToF16(halves(p.Out.Data)[off:off+p.D], line)
-		default:
-			copy(floats(p.Out.Data)[off:off+p.D], line)
+		for i := range min(8, n-q) {
+			inv := float32(0) // no key seen
+			if s := sum[q+i]; s != 0 {
+				inv = 1 / s
+			}
+			line := tmp[i*depth : i*depth+p.D]
+			off := batch*p.Out.Batch + (q0+q+i)*p.Out.Token + head*p.Out.Head
+			switch p.DType {
+			case tensor.BF16:
+				r.f.MulScalar(line, line, inv)
+				r.f.ToBF16(halves(p.Out.Data)[off:off+p.D], line)
+			case tensor.F16:
+				r.f.MulScalar(line, line, inv)
+				r.f.ToF16(halves(p.Out.Data)[off:off+p.D], line)
+			default:
+				r.f.MulScalar(floats(p.Out.Data)[off:off+p.D], line, inv)
+			}
 		}
 	}
 }

@@ -215,36 +215,29 @@ func (r *runner) block(t *panel, k, v, s, pairs, alpha []float32, batch, head, j
 	}
 }
 
-const log2e = 1.44269504088896341
-
-// lowScore is what biased scores below it are raised to: masks written as a bias of the most negative float32 then
-// don't overflow when they are multiplied by log₂e, and a row of nothing else is a uniform average, as in PyTorch.
-const lowScore = -2e38
-
 // adjust applies bias, mask and causality to the scores s (n, width) of keys [j, j+n), and returns the factor that takes
 // them to powers of two.
 func (r *runner) adjust(s []float32, t *panel, batch, head, j, n int) float32 {
 	p := r.p
 	c := r.scale * log2e
 	w := t.width
-	if b := &p.Bias; b.Data != nil || r.scale < 0 {
+	switch b := &p.Bias; {
+	case b.Data != nil:
 		c = 1
-		for q := range t.n {
-			if b.Data == nil {
-				for i := range n {
-					s[i*w+q] *= r.scale * log2e
-				}
-				continue
-			}
-			off := batch*b.Batch + head*b.Head + (t.q0+q)*b.Query + j
-			for i, add := range b.Data[off : off+n] {
-				x := s[i*w+q]*r.scale + add
-				if x < lowScore && x != minusInf {
-					x = lowScore
-				}
-				s[i*w+q] = x * log2e
+		at := func(q int) int { return batch*b.Batch + head*b.Head + (t.q0+q)*b.Query + j }
+		q := 0
+		for ; q+8 <= t.n; q += 8 {
+			rows := b.Data[at(q) : at(q+7)+n]
+			r.k.bias(&s[q], uintptr(w)*4, &rows[0], uintptr(b.Query)*4, n, r.scale)
+		}
+		for ; q < t.n; q++ {
+			for i, add := range b.Data[at(q) : at(q)+n] {
+				s[i*w+q] = biased(s[i*w+q], add, r.scale)
 			}
 		}
+	case r.scale < 0: // the largest product would be the smallest score
+		c = 1
+		r.f.MulScalar(s[:n*w], s[:n*w], r.scale*log2e)
 	}
 	if m := &p.Mask; m.Data != nil {
 		off := batch*m.Batch + head*m.Head + t.q0*m.Query + j
