@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/gesso-go/gesso"
+	"github.com/gesso-go/gesso/pipeline"
+	"github.com/gesso-go/gesso/rng"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// generateFlags are the flags of gesso generate.
+type generateFlags struct {
+	modelFlags
+	model, variant, scheduler      string
+	prompt2, negative, negative2   string
+	height, width, steps, images   int
+	guidance, trueCFG              float64
+	maxLength                      int
+	seed, output, dump, stats      string
+	tiling, slicing, quiet, asJSON bool
+	sigmas                         []float64
+}
+
+func newGenerateCommand(env *environment) *cobra.Command {
+	var f generateFlags
+	cmd := &cobra.Command{
+		Use:   "generate PROMPT",
+		Short: "Make a picture from a prompt",
+		Long: `Make a picture from a prompt with a Diffusers checkpoint.
+
+PROMPT "-" reads the prompt from standard input. The paths of the pictures go to standard output.`,
+		Args: exactArgs(1, "one prompt (in quotes)"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return generate(cmd.Context(), env, &f, cmd.Flags(), args[0])
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.model, "model", "", "Diffusers folder")
+	fl.StringVar(&f.variant, "variant", "", "variant of the weight files, such as fp16")
+	fl.StringVar(&f.scheduler, "scheduler", "", "scheduler class in place of the checkpoint's")
+	fl.StringVar(&f.prompt2, "prompt-2", "", "prompt of the second text encoder (default: PROMPT)")
+	fl.StringVar(&f.negative, "negative-prompt", "", "what the picture should not show; needs --true-cfg-scale above 1")
+	fl.StringVar(&f.negative2, "negative-prompt-2", "", "negative prompt of the second text encoder")
+	fl.IntVar(&f.height, "height", 0, "height in pixels (default: the model's)")
+	fl.IntVar(&f.width, "width", 0, "width in pixels (default: the model's)")
+	fl.IntVar(&f.steps, "steps", 0, "denoising steps (default 28)")
+	fl.Float64Var(&f.guidance, "guidance", 0, "embedded guidance (default: the pipeline's)")
+	fl.Float64Var(&f.trueCFG, "true-cfg-scale", 0, "classifier-free guidance with a negative prompt: two evaluations a step")
+	fl.StringVar(&f.seed, "seed", "", "seed of the first picture; the next ones count up (default: random, printed)")
+	fl.IntVarP(&f.images, "num-images", "n", 1, "number of pictures")
+	fl.IntVar(&f.maxLength, "max-sequence-length", 0, "tokens of the long text encoder (default: the pipeline's)")
+	fl.Float64SliceVar(&f.sigmas, "sigmas", nil, "noise levels in place of the scheduler's, such as 1,0.7,0.3")
+	fl.BoolVar(&f.tiling, "vae-tiling", false, "decode large pictures in tiles")
+	fl.BoolVar(&f.slicing, "vae-slicing", false, "decode one picture at a time")
+	fl.StringVarP(&f.output, "output", "o", "", "FILE.png or FILE.jpg; %d stands for the picture's number (default gesso-SEED.png)")
+	fl.StringVar(&f.dump, "dump", "", "write every stage to FILE.safetensors")
+	fl.StringVar(&f.stats, "stats", "", "write times, compiles and memory to FILE.json")
+	fl.BoolVar(&f.quiet, "quiet", false, "no progress and no remarks")
+	fl.BoolVar(&f.asJSON, "json", false, "print paths and seeds as JSON")
+	f.register(fl)
+	return cmd
+}
+
+// request turns the flags into a request. Flags that were given are checked even where their value is a default.
+func (f *generateFlags) request(fl *pflag.FlagSet, prompt string) (gesso.Request, error) {
+	r := gesso.Request{
+		Prompts: []string{prompt}, Height: f.height, Width: f.width, Steps: f.steps, ImagesPerPrompt: f.images,
+		TrueCFGScale: f.trueCFG, MaxSequenceLength: f.maxLength, VAETiling: f.tiling, VAESlicing: f.slicing, Sigmas: f.sigmas,
+	}
+	for _, c := range []struct {
+		flag string
+		v    int
+	}{{"height", f.height}, {"width", f.width}, {"steps", f.steps}, {"num-images", f.images}, {"max-sequence-length", f.maxLength}} {
+		if fl.Changed(c.flag) && c.v < 1 {
+			return r, usagef("--%s must be positive, got %d", c.flag, c.v)
+		}
+	}
+	if f.height > pipeline.MaxSide || f.width > pipeline.MaxSide {
+		return r, usagef("--height and --width must be at most %d, got %d and %d", pipeline.MaxSide, f.height, f.width)
+	}
+	if f.steps > pipeline.MaxSteps {
+		return r, usagef("--steps must be at most %d, got %d", pipeline.MaxSteps, f.steps)
+	}
+	if f.images > maxImages {
+		return r, usagef("--num-images must be at most %d, got %d", maxImages, f.images)
+	}
+	if fl.Changed("guidance") {
+		r.Guidance = &f.guidance
+	}
+	if fl.Changed("prompt-2") {
+		r.Prompts2 = []string{f.prompt2}
+	}
+	if fl.Changed("negative-prompt") {
+		r.NegativePrompts = []string{f.negative}
+	}
+	if fl.Changed("negative-prompt-2") {
+		r.NegativePrompt2 = []string{f.negative2}
+	}
+	var seed uint64
+	var err error
+	if fl.Changed("seed") {
+		if seed, err = rng.ParseSeed(f.seed); err != nil {
+			return r, usagef("--seed: %w", err)
+		}
+	} else if seed, err = rng.RandomSeed(nil); err != nil {
+		return r, err
+	}
+	r.Seeds = pipeline.SeedsFrom(seed, f.images)
+	return r, nil
+}
+
+// maxImages is the most pictures of one run; they are made as one batch.
+const maxImages = 1000
+
+func generate(ctx context.Context, env *environment, f *generateFlags, fl *pflag.FlagSet, prompt string) error {
+	if prompt == "-" {
+		b, err := io.ReadAll(env.stdin)
+		if err != nil {
+			return err
+		}
+		prompt = string(b)
+	}
+	req, err := f.request(fl, prompt)
+	if err != nil {
+		return err
+	}
+	opts, err := f.options(env)
+	if err != nil {
+		return err
+	}
+	if f.model == "" {
+		return usagef("--model is missing: name a Diffusers folder")
+	}
+	out, err := newOutputs(f, req.Seeds)
+	if err != nil {
+		return err
+	}
+	opts.Variant, opts.Scheduler = f.variant, f.scheduler
+	if !f.quiet {
+		opts.Warn = func(s string) { env.notef("warning: %s", s) }
+		req.Warn = opts.Warn
+		if !fl.Changed("seed") {
+			env.notef("seed %d", req.Seeds[0])
+		}
+	}
+	var dump *dumper
+	if f.dump != "" {
+		dump = &dumper{}
+		req.Dump = dump.add
+	}
+
+	started := env.now()
+	pipe, err := gesso.Load(ctx, f.model, opts)
+	if err != nil {
+		return err
+	}
+	defer pipe.Close()
+	bar := newProgress(env, f.quiet)
+	req.Progress = bar.update
+	res, err := pipe.Generate(ctx, req)
+	bar.close()
+	if err != nil {
+		return err
+	}
+	if err := out.write(env, f, prompt, pipe, res); err != nil {
+		return err
+	}
+	errs := []error{}
+	if dump != nil {
+		errs = append(errs, dump.save(f.dump))
+	}
+	if f.stats != "" {
+		errs = append(errs, writeStats(f.stats, pipe, res, opts, env.now().Sub(started)))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/gesso-go/gesso"
+	"github.com/gesso-go/gesso/imageio"
+	"github.com/spf13/cobra"
+)
+
+func newShowCommand(env *environment) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show FILE.png",
+		Short: "Print the parameters that a picture carries",
+		Args:  exactArgs(1, "one picture"),
+		RunE:  func(_ *cobra.Command, args []string) error { return showPicture(env, args[0]) },
+	}
+}
+
+// showPicture prints a PNG's parameters: ours as a list, other programs' texts as they are.
+func showPicture(env *environment, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	texts, err := imageio.ReadText(f)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if len(texts) == 0 {
+		return fmt.Errorf("%s carries no parameters", path)
+	}
+	for _, t := range texts {
+		var fields map[string]any
+		if t.Key != parametersKey || json.Unmarshal([]byte(t.Value), &fields) != nil {
+			if err := env.printf("%s: %s\n", t.Key, t.Value); err != nil {
+				return err
+			}
+			continue
+		}
+		d := json.NewDecoder(strings.NewReader(t.Value))
+		d.UseNumber() // a seed has 64 bits
+		if err := d.Decode(&fields); err != nil {
+			return err
+		}
+		keys := make([]string, 0, len(fields))
+		for k := range fields {
+			keys = append(keys, k)
+		}
+		slices.Sort(keys)
+		for _, k := range keys {
+			if err := env.printf("%s: %v\n", k, fields[k]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func newDevicesCommand(env *environment) *cobra.Command {
+	return &cobra.Command{
+		Use:   "devices",
+		Short: "List the devices of this machine",
+		Args:  exactArgs(0, "no argument"),
+		RunE: func(*cobra.Command, []string) error {
+			all, err := gesso.Devices(gesso.Options{CPUISA: env.getenv("GESSO_CPU_ISA")})
+			if err != nil {
+				return err
+			}
+			for platform, devices := range all {
+				for i, d := range devices {
+					if err := env.printf("%s:%d  %s  [%s]  %.1f GB\n", platform, i, d.Kind, d.Detail, float64(d.Memory)/1e9); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func newVersionCommand(env *environment) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  exactArgs(0, "no argument"),
+		RunE: func(*cobra.Command, []string) error {
+			revision := ""
+			if info, ok := debug.ReadBuildInfo(); ok {
+				for _, s := range info.Settings {
+					if s.Key == "vcs.revision" {
+						revision = " " + s.Value[:min(12, len(s.Value))]
+					}
+				}
+			}
+			return env.printf("gesso %s%s %s/%s %s\n", gesso.Version, revision, runtime.GOOS, runtime.GOARCH, runtime.Version())
+		},
+	}
+}

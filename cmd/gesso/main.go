@@ -1,0 +1,80 @@
+// Command gesso makes pictures with diffusion models: see gesso help.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// Exit codes. Scripts depend on them.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+// environment is what a command sees of the world; tests replace it.
+type environment struct {
+	stdout, stderr io.Writer
+	stdin          io.Reader
+	getenv         func(string) string
+	terminal       bool // stderr is a terminal
+	now            func() time.Time
+}
+
+// usageError is a mistake in how a command was called.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+func main() {
+	env := &environment{
+		stdout: os.Stdout, stderr: os.Stderr, stdin: os.Stdin, getenv: os.Getenv,
+		terminal: term.IsTerminal(int(os.Stderr.Fd())), now: time.Now,
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	go func() {
+		<-ctx.Done()
+		stop() // a second signal ends the process at once
+	}()
+	os.Exit(run(ctx, env, os.Args[1:]))
+}
+
+// run executes one command line and returns the exit code.
+func run(ctx context.Context, env *environment, args []string) int {
+	cmd := newRootCommand(env)
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(ctx)
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		fmt.Fprintln(env.stderr, "gesso: interrupted:", oneLine(err))
+		return exitInterrupted
+	case errors.As(err, &usage):
+		fmt.Fprintln(env.stderr, "gesso:", oneLine(err))
+		return exitUsage
+	}
+	fmt.Fprintln(env.stderr, "gesso:", oneLine(err))
+	return exitFailed
+}
+
+// oneLine keeps an error on one line.
+func oneLine(err error) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "\n", "; ")), " ")
+}

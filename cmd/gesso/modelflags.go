@@ -1,0 +1,51 @@
+package main
+
+import (
+	"github.com/gesso-go/gesso"
+	"github.com/gesso-go/gesso/engine"
+	"github.com/gesso-go/gesso/tensor"
+	"github.com/spf13/pflag"
+)
+
+// modelFlags say how a model is run; every command that runs one has them.
+type modelFlags struct {
+	dtype, device, mode string
+}
+
+func (m *modelFlags) register(f *pflag.FlagSet) {
+	f.StringVar(&m.dtype, "dtype", "", "compute in f32, bf16 or f16 (default: what the checkpoint stores)")
+	f.StringVar(&m.device, "device", "cpu", "device to run on: cpu")
+	f.StringVar(&m.mode, "mode", "", "strict, fused or compiled (default: strict, or GESSO_MODE)")
+}
+
+// options turns the flags, and the environment where a flag is absent, into load options.
+func (m *modelFlags) options(env *environment) (gesso.Options, error) {
+	o := gesso.Options{Device: m.device, CPUISA: env.getenv("GESSO_CPU_ISA")}
+	if m.dtype != "" {
+		d, err := tensor.ParseDType(m.dtype)
+		if err != nil || (d != tensor.F32 && d != tensor.BF16 && d != tensor.F16) {
+			return o, usagef("--dtype %s: expected f32, bf16 or f16", m.dtype)
+		}
+		o.DType = d
+	}
+	if m.device != "cpu" {
+		return o, usagef("--device %s: not supported (known: cpu)", m.device)
+	}
+	name, source := m.mode, "--mode"
+	switch {
+	case name != "":
+	case env.getenv("GESSO_MODE") != "":
+		name, source = env.getenv("GESSO_MODE"), "GESSO_MODE"
+	case env.getenv("TORCH_TPU_DEFER_AND_FUSE") == "1":
+		o.Mode = engine.Fused
+		return o, nil
+	default:
+		return o, nil
+	}
+	mode, err := engine.ParseMode(name)
+	if err != nil {
+		return o, usagef("%s %s: expected strict, fused, compiled or blocking", source, name)
+	}
+	o.Mode = mode
+	return o, nil
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// newRootCommand returns the command tree.
+func newRootCommand(env *environment) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "gesso",
+		Short:         "Make pictures with diffusion models",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("unknown command %q; see gesso help", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetOut(env.stdout)
+	root.SetErr(env.stderr)
+	root.SetIn(env.stdin)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%w; see %s --help", err, cmd.CommandPath())
+	})
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(
+		newGenerateCommand(env),
+		newVerifyCommand(env),
+		newShowCommand(env),
+		newDevicesCommand(env),
+		newVersionCommand(env),
+	)
+	return root
+}
+
+// exactArgs asks for n positional arguments, described by what.
+func exactArgs(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usagef("%s takes %s, got %d arguments", cmd.CommandPath(), what, len(args))
+		}
+		return nil
+	}
+}
+
+// printf writes to stdout; a failed write is an error of the command.
+func (env *environment) printf(format string, args ...any) error {
+	_, err := fmt.Fprintf(env.stdout, format, args...)
+	return err
+}
+
+// notef writes a remark to stderr.
+func (env *environment) notef(format string, args ...any) {
+	fmt.Fprintf(env.stderr, format+"\n", args...)
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gesso-go/gesso"
+)
+
+// stats is the file that --stats writes.
+type stats struct {
+	gesso.Stats
+	Mode           string    `json:"mode"`
+	Device         string    `json:"device"`
+	Width          int       `json:"width"`
+	Height         int       `json:"height"`
+	Steps          int       `json:"steps"`
+	TotalSeconds   float64   `json:"total_seconds"` // of the process's work, loading included
+	EncodeSeconds  float64   `json:"text_encode_seconds"`
+	DenoiseSeconds float64   `json:"denoise_seconds"`
+	DecodeSeconds  float64   `json:"decode_seconds"`
+	StepSeconds    []float64 `json:"step_seconds"`
+	PeakResident   int64     `json:"peak_resident_bytes"` // 0 where the system doesn't tell
+}
+
+func writeStats(path string, p *gesso.Pipeline, res *gesso.Result, o gesso.Options, total time.Duration) error {
+	s := stats{
+		Stats: p.Stats(), Mode: o.Mode.String(), Device: o.Device, Width: res.Width, Height: res.Height, Steps: res.Steps,
+		TotalSeconds: total.Seconds(), EncodeSeconds: res.Timing.TextEncode.Seconds(),
+		DenoiseSeconds: res.Timing.Denoise.Seconds(), DecodeSeconds: res.Timing.Decode.Seconds(), PeakResident: peakResident(),
+	}
+	for _, d := range res.Timing.Steps {
+		s.StepSeconds = append(s.StepSeconds, d.Seconds())
+	}
+	b, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(path, append(b, '\n'))
+}
+
+// writeFile writes a file whole or not at all.
+func writeFile(path string, b []byte) error {
+	t, err := os.CreateTemp(filepath.Dir(path), ".gesso-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(t.Name())
+	_, err = t.Write(b)
+	if cerr := t.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Chmod(t.Name(), 0o644)
+	}
+	if err == nil {
+		err = os.Rename(t.Name(), path)
+	}
+	return err
+}
