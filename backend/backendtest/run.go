@@ -39,6 +39,26 @@ func RunExact(t *testing.T, newClient NewClient) {
 	t.Run("op by op", func(t *testing.T) { testOpByOp(t, newClient) })
 }
 
+// RunSame tests that two clients give the same bits: that what tells them apart, such as the number of threads, has no
+// influence.
+func RunSame(t *testing.T, a, b NewClient) {
+	x, y := open(t, a), open(t, b)
+	for _, p := range table() {
+		g, err := p.graph()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(p.name, func(t *testing.T) {
+			want, got := evaluate(t, x, g, p.in), evaluate(t, y, g, p.in)
+			for i := range want {
+				if err := bits.compare(got[i], want[i]); err != nil {
+					t.Errorf("output %d: %v\n%s", i, err, excerpt(g))
+				}
+			}
+		})
+	}
+}
+
 // program is one entry of the table.
 type program struct {
 	name  string

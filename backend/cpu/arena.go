@@ -40,6 +40,7 @@ func (p *program) layOut() {
 		switch {
 		case st.kind == output:
 			p.outputs = append(p.outputs, st)
+			p.blocks += st.bytes
 		case st.kind == temporary && st.first >= 0:
 			p.temps = append(p.temps, st)
 		}

@@ -25,3 +25,17 @@ func TestBackend(t *testing.T) {
 		})
 	}
 }
+
+// TestThreads: the number of threads never changes a bit.
+func TestThreads(t *testing.T) {
+	open := func(threads int) backendtest.NewClient {
+		return func(t *testing.T) backend.Client {
+			c, err := cpu.New(cpu.Options{Threads: threads})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
+	}
+	backendtest.RunSame(t, open(1), open(4))
+}

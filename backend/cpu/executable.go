@@ -68,11 +68,7 @@ func (e *Executable) Run(args []backend.Buffer) ([]backend.Buffer, backend.Event
 
 // Memory returns what one run needs.
 func (e *Executable) Memory() backend.MemoryStats {
-	m := backend.MemoryStats{Temporary: int64(e.prog.arena)}
-	for _, st := range e.prog.outputs {
-		m.Outputs += int64(st.bytes)
-	}
-	return m
+	return backend.MemoryStats{Temporary: int64(e.prog.arena), Outputs: int64(e.prog.blocks)}
 }
 
 // Close has nothing to free: a program holds memory only while it runs.
@@ -169,6 +165,7 @@ func (l *launch) run() (err error) {
 		}
 		return b, err
 	}
+	mem.expect(p.arena + p.blocks)
 	for i, v := range l.args {
 		e.frame.mem[i] = v.block.mem
 	}

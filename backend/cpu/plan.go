@@ -33,7 +33,8 @@ type program struct {
 	outputs  []*storage // that need a block
 	temps    []*storage
 	slots    int
-	arena    int
+	arena    int // bytes of temps
+	blocks   int // bytes of outputs
 }
 
 // planner turns a graph into a program.

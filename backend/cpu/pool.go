@@ -77,6 +77,13 @@ func (p *pool) get(n int) (*block, error) {
 	return &block{mem: mem[:n], size: size}, nil
 }
 
+// expect says how much the program that runs next takes at once: so much may stay idle after it.
+func (p *pool) expect(bytes int) {
+	p.mu.Lock()
+	p.need = bytes
+	p.mu.Unlock()
+}
+
 // release drops one reference to b.
 func (p *pool) release(b *block) {
 	if b.refs.Add(-1) > 0 || b.size == 0 {

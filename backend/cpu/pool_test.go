@@ -1,0 +1,153 @@
+package cpu
+
+import (
+	"strings"
+	"testing"
+	"unsafe"
+)
+
+func mustGet(t *testing.T, p *pool, n int) *block {
+	t.Helper()
+	b, err := p.get(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.refs.Add(1)
+	return b
+}
+
+func TestPoolReusesMemory(t *testing.T) {
+	p := newPool()
+	defer p.close()
+	for _, n := range []int{0, 1, heapLimit - 1, heapLimit, heapLimit + 1, 100_000, 3 << 20} {
+		b := mustGet(t, p, n)
+		if len(b.mem) != n {
+			t.Fatalf("get(%d) gave %d bytes", n, len(b.mem))
+		}
+		if n > 0 && uintptr(unsafe.Pointer(&b.mem[0]))%64 != 0 {
+			t.Errorf("get(%d) is not aligned to 64 bytes", n)
+		}
+		for i := range b.mem {
+			b.mem[i] = 1 // all of it can be written
+		}
+		p.release(b)
+		if p.used() != 0 {
+			t.Fatalf("%d bytes in use after the release of %d", p.used(), n)
+		}
+		if n < heapLimit {
+			continue
+		}
+		again := mustGet(t, p, n)
+		if &again.mem[0] != &b.mem[0] {
+			t.Errorf("memory of %d bytes was not used again", n)
+		}
+		p.release(again)
+	}
+}
+
+func TestPoolSharedBlock(t *testing.T) {
+	p := newPool()
+	defer p.close()
+	b := mustGet(t, p, 1<<20)
+	b.refs.Add(1)
+	p.release(b)
+	if p.used() == 0 {
+		t.Fatal("a block with a holder was taken back")
+	}
+	p.release(b)
+	if p.used() != 0 {
+		t.Fatal("a block without a holder was not taken back")
+	}
+}
+
+func TestPoolCollects(t *testing.T) {
+	p := newPool()
+	defer p.close()
+	collections := 0
+	p.collect = func() { collections++ }
+	var held []*block
+	const size = 16 << 20
+	grow := func(n int) {
+		for range n {
+			held = append(held, mustGet(t, p, size))
+		}
+	}
+	grow(4) // 64 MB
+	if collections != 0 {
+		t.Fatalf("%d collections after %d bytes, expected none", collections, p.used())
+	}
+	grow(1)
+	if collections != 1 {
+		t.Fatalf("%d collections after %d bytes, expected 1", collections, p.used())
+	}
+	grow(3)
+	if collections != 1 {
+		t.Fatalf("%d collections after %d bytes, expected still 1", collections, p.used())
+	}
+	// Steady use within the growth allowed never collects.
+	for range 50 {
+		p.release(held[len(held)-1])
+		held = held[:len(held)-1]
+		grow(1)
+	}
+	if collections != 1 {
+		t.Fatalf("%d collections with steady use, expected still 1", collections)
+	}
+	for _, b := range held {
+		p.release(b)
+	}
+}
+
+func TestPoolBoundsIdleMemory(t *testing.T) {
+	p := newPool()
+	defer p.close()
+	p.collect = func() {}
+	var held []*block
+	for range 10 {
+		held = append(held, mustGet(t, p, 64<<20))
+	}
+	for _, b := range held {
+		p.release(b)
+	}
+	if p.idle > idleLimit {
+		t.Errorf("%d bytes idle, expected at most %d", p.idle, idleLimit)
+	}
+	p.expect(600 << 20)
+	held = held[:0]
+	for range 10 {
+		held = append(held, mustGet(t, p, 64<<20))
+	}
+	for _, b := range held {
+		p.release(b)
+	}
+	if p.idle <= idleLimit || p.idle > 600<<20 {
+		t.Errorf("%d bytes idle, expected what the last program needed", p.idle)
+	}
+}
+
+func TestPoolRefusesTheImpossible(t *testing.T) {
+	p := newPool()
+	defer p.close()
+	for _, n := range []int{1 << 46, 1 << 50, 1 << 62} {
+		if n == 1<<46 && maxBlock > 1<<46 {
+			continue // the system decides
+		}
+		if _, err := p.get(n); err == nil || !strings.Contains(err.Error(), "out of memory") {
+			t.Errorf("get(%d) gave %v", n, err)
+		}
+	}
+	if p.used() != 0 {
+		t.Errorf("%d bytes in use after failures", p.used())
+	}
+}
+
+func TestPoolAfterClose(t *testing.T) {
+	p := newPool()
+	b := mustGet(t, p, 1<<20)
+	p.close()
+	b.mem[0] = 1 // still there for its holder
+	p.release(b)
+	if p.idle != 0 {
+		t.Errorf("a closed pool keeps %d bytes", p.idle)
+	}
+}
