@@ -32,27 +32,38 @@ type tileFunc = func(k int, a unsafe.Pointer, rowStride, step uintptr, b unsafe.
 
 var portable = kernels{lanes: 16, vectors: 1, rows: 4, tile: [3]tileFunc{tileGo}, softmax: softmaxGo, transpose: transposeGo, bias: biasGo}
 
-// tileGo is the portable tile of 4 rows and 16 queries.
+// tileGo is the portable tile of 4 rows and 16 queries, in squares of 2 and 4 that stay in registers.
 func tileGo(k int, a unsafe.Pointer, rowStride, step uintptr, b unsafe.Pointer, c, alpha *float32) {
 	const lanes = 16
-	bs := unsafe.Slice((*float32)(b), k*lanes)
 	out := unsafe.Slice(c, 4*lanes)
-	for r := range 4 {
-		var acc [lanes]float32
-		for i := range k {
-			x := *(*float32)(unsafe.Add(a, uintptr(r)*rowStride+uintptr(i)*step))
-			row := (*[lanes]float32)(bs[i*lanes:])
-			for q, y := range row {
-				acc[q] += x * y
+	for r := range uintptr(2) {
+		for q := 0; q < lanes; q += 4 {
+			var c00, c01, c02, c03, c10, c11, c12, c13 float32
+			p0 := unsafe.Add(a, 2*r*rowStride)
+			bs := unsafe.Add(b, 4*q)
+			for i := range uintptr(k) {
+				x0 := *(*float32)(unsafe.Add(p0, i*step))
+				x1 := *(*float32)(unsafe.Add(p0, i*step+rowStride))
+				y := (*[4]float32)(unsafe.Add(bs, i*4*lanes))
+				y0, y1, y2, y3 := y[0], y[1], y[2], y[3]
+				c00 += x0 * y0
+				c01 += x0 * y1
+				c02 += x0 * y2
+				c03 += x0 * y3
+				c10 += x1 * y0
+				c11 += x1 * y1
+				c12 += x1 * y2
+				c13 += x1 * y3
 			}
-		}
-		cr := out[r*lanes : r*lanes+lanes]
-		if alpha == nil {
-			copy(cr, acc[:])
-			continue
-		}
-		for q, f := range unsafe.Slice(alpha, lanes) {
-			cr[q] = cr[q]*f + acc[q]
+			o0 := (*[4]float32)(out[int(2*r)*lanes+q:])
+			o1 := (*[4]float32)(out[int(2*r+1)*lanes+q:])
+			if alpha != nil {
+				f := (*[4]float32)(unsafe.Add(unsafe.Pointer(alpha), 4*q))
+				c00, c01, c02, c03 = c00+o0[0]*f[0], c01+o0[1]*f[1], c02+o0[2]*f[2], c03+o0[3]*f[3]
+				c10, c11, c12, c13 = c10+o1[0]*f[0], c11+o1[1]*f[1], c12+o1[2]*f[2], c13+o1[3]*f[3]
+			}
+			*o0 = [4]float32{c00, c01, c02, c03}
+			*o1 = [4]float32{c10, c11, c12, c13}
 		}
 	}
 }
