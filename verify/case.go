@@ -212,12 +212,12 @@ func (c *Case) tolerance(name string, d tensor.DType, absMax float64) float64 {
 	if exact(name) {
 		return 0
 	}
-	floor, ulp := tolF32, 0.0
+	floor, ulps := tolF32, 0.0
 	switch d {
 	case tensor.BF16:
-		floor, ulp = tolBF16, 1.0/(1<<7)
+		floor, ulps = tolBF16, 2.0/(1<<7)
 	case tensor.F16:
-		floor, ulp = tolF16, 1.0/(1<<10)
+		floor, ulps = tolF16, 2.0/(1<<10)
 	default:
 		return floor
 	}
@@ -232,12 +232,12 @@ func (c *Case) tolerance(name string, d tensor.DType, absMax float64) float64 {
 	if x, ok := c.Differences[name]; ok {
 		note(x)
 	} else {
-		// Not measured for this one (a module's output inside a model, say): what the run's others differ by, and one
-		// unit in the last place of its own scale.
+		// Not measured for this one (a module's output inside a model, say): what the run's others differ by, and two
+		// units in the last place at its own scale.
 		for _, x := range c.Differences {
 			note(x)
 		}
-		worst = max(worst, ulp*absMax)
+		worst = max(worst, ulps*absMax)
 	}
 	return max(floor, worst)
 }
