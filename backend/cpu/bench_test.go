@@ -196,3 +196,26 @@ func BenchmarkCompile(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkProducts runs products with their weights as arguments, as models pass them.
+func BenchmarkProducts(b *testing.B) {
+	for _, d := range []tensor.DType{tensor.F32, tensor.BF16} {
+		for _, m := range []int{1, 64, 512} {
+			const k, n = 3072, 3072
+			b.Run(fmt.Sprintf("linear %d×%d×%d/%s", m, n, k, d), func(b *testing.B) {
+				bench(b, []graph.Type{{DType: d, Shape: tensor.Shape{m, k}}, {DType: d, Shape: tensor.Shape{n, k}}}, func(l *graph.Builder, in []*graph.Node) *graph.Node {
+					return l.Make(graph.Linear, graph.LinearAttr{Act: graph.ActGeluTanh}, in...)
+				})
+				b.ReportMetric(2*float64(m)*n*k*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+			})
+		}
+		b.Run("convolution 64×64×512/"+d.String(), func(b *testing.B) {
+			const c = 512
+			bench(b, []graph.Type{{DType: d, Shape: tensor.Shape{1, 64, 64, c}}, {DType: d, Shape: tensor.Shape{c, c, 3, 3}}}, func(l *graph.Builder, in []*graph.Node) *graph.Node {
+				one := [2]int{1, 1}
+				return l.Make(graph.Convolution, graph.ConvolutionAttr{Stride: one, Low: one, High: one}, in...)
+			})
+			b.ReportMetric(2*64*64*9*c*c*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+		})
+	}
+}

@@ -7,6 +7,14 @@
 // A [Client] has one device and one stream: a goroutine that runs programs in the order of the calls, each on all
 // threads. Run returns buffers at once; Wait, Read and Sync wait.
 //
+// # Programs
+//
+// A program is planned once. Elementwise operations are fused into one pass over pieces that stay in the first cache, or
+// into the epilogue of the product, convolution or normalisation that makes their operand; reshapes, slices, transpositions
+// and broadcasts are views for as long as their readers take strides; operands of a concatenation are written in place.
+// Intermediate values lie in one arena, by lifetime, results in place of operands that die. What has no kernel (f64,
+// integer arithmetic, iota, reduce, dynamic slices) is evaluated by graph/interp: correct, and slow.
+//
 // # Results
 //
 // Fusion, mode and the number of threads never change a bit of a result: an operation gives the same bits alone and

@@ -32,7 +32,7 @@ func (f *frame) from(v view) []byte {
 }
 
 func newExecutable(c *Client, g *graph.Graph) (*Executable, error) {
-	prog, err := plan(c, g, false)
+	prog, err := plan(c, g)
 	if err != nil {
 		return nil, err
 	}

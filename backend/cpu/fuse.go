@@ -27,7 +27,6 @@ type fuser struct {
 	pos    map[*graph.Node]int // of a renaming: of what it renames; -1 for inputs and constants
 	group  map[*graph.Node]*group
 	groups []*group
-	alone  bool // no fusion, for tests
 }
 
 // renames reports whether n's value is its operand's memory, read by other indices.
@@ -65,8 +64,8 @@ func elementwise(n *graph.Node) bool {
 }
 
 // fuse orders and groups the nodes of g.
-func fuse(g *graph.Graph, alone bool) *fuser {
-	f := &fuser{pos: make(map[*graph.Node]int), group: make(map[*graph.Node]*group), alone: alone}
+func fuse(g *graph.Graph) *fuser {
+	f := &fuser{pos: make(map[*graph.Node]int), group: make(map[*graph.Node]*group)}
 	f.sort(g)
 	for i, n := range f.order {
 		switch {
@@ -84,7 +83,7 @@ func fuse(g *graph.Graph, alone bool) *fuser {
 
 func (f *fuser) add(n *graph.Node) {
 	ew := elementwise(n)
-	if ew && !f.alone {
+	if ew {
 		var best *group
 		for _, o := range n.In {
 			if g := f.group[o]; g != nil && (best == nil || g.first > best.first) && f.fits(n, g) {

@@ -49,10 +49,10 @@ type planner struct {
 	parts map[*graph.Node][]bool // which operands of a concatenation their steps write in place
 }
 
-// plan plans g; alone turns fusion off, for tests.
-func plan(c *Client, g *graph.Graph, alone bool) (*program, error) {
+// plan plans g.
+func plan(c *Client, g *graph.Graph) (*program, error) {
 	p := &planner{
-		c: c, g: g, prog: &program{}, fuser: fuse(g, alone),
+		c: c, g: g, prog: &program{}, fuser: fuse(g),
 		users: make(map[*graph.Node][]*graph.Node), isOut: make(map[*graph.Node]bool),
 		val: make(map[*graph.Node]view), parts: make(map[*graph.Node][]bool),
 	}

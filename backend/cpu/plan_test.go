@@ -36,7 +36,7 @@ func planOf(t *testing.T, types []graph.Type, build func(b *graph.Builder, in []
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan(newClient(t, Options{}), g, false)
+	p, err := plan(newClient(t, Options{}), g)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,11 +105,6 @@ func (s *stream) sync() error {
 	return <-f
 }
 
-// call runs a function on the stream.
-type call func()
-
-func (c call) exec(*stream) { c() }
-
 // stop runs what has been issued and ends the goroutine.
 func (s *stream) stop() {
 	s.mu.Lock()
