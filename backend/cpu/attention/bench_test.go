@@ -2,7 +2,9 @@ package attention
 
 import (
 	"fmt"
+	"math"
 	"testing"
+	"time"
 
 	"github.com/gesso-go/gesso/backend/cpu/isa"
 	"github.com/gesso-go/gesso/backend/cpu/par"
@@ -29,7 +31,8 @@ func BenchmarkBias(b *testing.B) {
 	}
 }
 
-// BenchmarkAttention reports GFLOP/s, 4·B·H·Nq·Nk·D operations a run, for the shapes heads x tokens x head size.
+// BenchmarkAttention reports GFLOP/s of the best run, 4·B·H·Nq·Nk·D operations each, for the shapes heads x tokens x head
+// size.
 func BenchmarkAttention(b *testing.B) {
 	for _, s := range [][3]int{{12, 77, 64}, {24, 1357, 64}, {24, 1357, 128}, {24, 4608, 128}} {
 		h, n, size := s[0], s[1], s[2]
@@ -43,13 +46,16 @@ func BenchmarkAttention(b *testing.B) {
 						p := newProblem(d, 1, n, n, h, h, size, 1)
 						pool := par.New(threads)
 						defer pool.Close()
+						best := time.Duration(math.MaxInt64)
 						for b.Loop() {
+							start := time.Now()
 							if err := Run(pool, l, &p.Problem); err != nil {
 								b.Fatal(err)
 							}
+							best = min(best, time.Since(start))
 						}
 						ops := 4 * float64(h) * float64(n) * float64(n) * float64(size)
-						b.ReportMetric(ops*float64(b.N)/b.Elapsed().Seconds()*1e-9, "GFLOP/s")
+						b.ReportMetric(ops/best.Seconds()*1e-9, "GFLOP/s")
 					})
 				}
 			}
