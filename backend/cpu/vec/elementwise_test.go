@@ -310,7 +310,7 @@ func TestShortSourcePanics(t *testing.T) {
 					t.Errorf("%v: a source shorter than the destination must panic", l)
 				}
 			}()
-			For(l).Add(make([]float32, 4), make([]float32, 4), make([]float32, 3, 3))
+			For(l).Add(make([]float32, 4), make([]float32, 4), make([]float32, 3))
 		}()
 	}
 }
