@@ -408,13 +408,16 @@ func (f *file) header(words int, bf16 bool) {
 	}
 }
 
-func write(name string, f *file) {
-	if err := os.WriteFile(name, []byte(f.String()), 0o644); err != nil {
-		log.Fatal(err)
+func main() {
+	for name, text := range files() {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			log.Fatal(err)
+		}
 	}
 }
 
-func main() {
+// files returns the generated files by name.
+func files() map[string]string {
 	var f file
 	f.header(1, true)
 	for _, bf16 := range []bool{false, true} {
@@ -423,7 +426,6 @@ func main() {
 		}
 		f.softmax(avx512, bf16)
 	}
-	write("kernels_avx512_amd64.s", &f)
 
 	var g file
 	g.header(8, false)
@@ -432,5 +434,5 @@ func main() {
 	}
 	g.softmax(avx2, false)
 	g.transposes()
-	write("kernels_avx2_amd64.s", &g)
+	return map[string]string{"kernels_avx512_amd64.s": f.String(), "kernels_avx2_amd64.s": g.String()}
 }
