@@ -1,0 +1,354 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gesso-go/gesso/weights"
+)
+
+const checkpoint = "../../testdata/golden/checkpoints/flux_schnell"
+
+// command runs one command line in a world of its own.
+func command(t *testing.T, env map[string]string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(t.Context(), &environment{
+		stdout: &out, stderr: &errs, stdin: strings.NewReader("a cat"),
+		getenv: func(k string) string { return env[k] }, now: time.Now,
+	}, args)
+	return code, out.String(), errs.String()
+}
+
+func small(args ...string) []string {
+	return append([]string{"generate", "--height", "32", "--width", "48", "--steps", "2", "--max-sequence-length", "16"}, args...)
+}
+
+func TestGenerateWritesAPicture(t *testing.T) {
+	dir := t.TempDir()
+	png := filepath.Join(dir, "a.png")
+	stats, dump := filepath.Join(dir, "s.json"), filepath.Join(dir, "d.safetensors")
+	code, stdout, stderr := command(t, nil, small("--model", checkpoint, "--seed", "18446744073709551615", "-o", png, "--stats", stats, "--dump", dump,
+		"ein Fuchs, 35 mm, 日本")...)
+	if code != exitOK {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	if stdout != png+"\n" {
+		t.Errorf("stdout %q, want the path", stdout)
+	}
+	code, shown, stderr := command(t, nil, "show", png)
+	if code != exitOK {
+		t.Fatalf("show: exit %d: %s", code, stderr)
+	}
+	for _, want := range []string{"seed: 18446744073709551615", "prompt: ein Fuchs, 35 mm, 日本", "width: 48", "height: 32", "steps: 2"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("show prints no %q:\n%s", want, shown)
+		}
+	}
+	var s map[string]any
+	b, err := os.ReadFile(stats)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &s); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"compiles", "memory_hits", "weight_bytes_read", "peak_resident_bytes", "step_seconds", "text_encode_seconds"} {
+		if _, ok := s[key]; !ok {
+			t.Errorf("--stats has no %s", key)
+		}
+	}
+	f, err := weights.OpenFile(dump)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, name := range []string{"text_encoder.call0.input_ids", "prompt_embeds", "pooled_prompt_embeds", "latents.initial", "sigmas", "timesteps",
+		"transformer.call1.out", "noise_pred.step_1", "latents.after_step_1", "latents.final", "vae.decode0.in", "vae.decode0.out"} {
+		if !f.Has(name) {
+			t.Errorf("--dump has no %s", name)
+		}
+	}
+}
+
+// Each picture of a batch has a seed of its own, which makes it again alone, byte for byte.
+func TestSeedOfAPictureReproducesIt(t *testing.T) {
+	dir := t.TempDir()
+	code, stdout, stderr := command(t, nil, small("--model", checkpoint, "--seed", "7", "-n", "3", "-o", filepath.Join(dir, "p%d.png"), "a cat")...)
+	if code != exitOK || strings.Count(stdout, "\n") != 3 {
+		t.Fatalf("exit %d, %q, %s", code, stdout, stderr)
+	}
+	if !strings.Contains(stderr, "seed 9") {
+		t.Errorf("the third picture's seed is not printed: %s", stderr)
+	}
+	alone := filepath.Join(dir, "alone.png")
+	if code, _, stderr := command(t, nil, small("--model", checkpoint, "--seed", "9", "-o", alone, "a cat")...); code != exitOK {
+		t.Fatal(stderr)
+	}
+	a, _ := os.ReadFile(filepath.Join(dir, "p2.png"))
+	b, _ := os.ReadFile(alone)
+	if len(a) == 0 || !bytes.Equal(a, b) {
+		t.Error("the third picture of seed 7 is not the picture of seed 9")
+	}
+}
+
+// The same seed gives the same bytes, whatever the number of threads, in every mode.
+func TestSameBytes(t *testing.T) {
+	var first []byte
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for _, mode := range []string{"strict", "fused", "compiled"} {
+		for _, threads := range []int{1, 2, 3} {
+			runtime.GOMAXPROCS(threads)
+			out := filepath.Join(t.TempDir(), "x.png")
+			code, _, stderr := command(t, map[string]string{"GESSO_MODE": mode}, small("--model", checkpoint, "--seed", "1", "--dtype", "bf16", "-o", out, "x")...)
+			if code != exitOK {
+				t.Fatal(stderr)
+			}
+			b, err := os.ReadFile(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first == nil {
+				first = b
+			} else if !bytes.Equal(first, b) {
+				t.Errorf("%s with %d threads gives other bytes", mode, threads)
+			}
+		}
+	}
+}
+
+func TestRandomSeedIsPrinted(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "x.png")
+	code, _, stderr := command(t, nil, small("--model", checkpoint, "-o", out, "x")...)
+	if code != exitOK || !strings.Contains(stderr, "seed ") {
+		t.Errorf("exit %d, stderr %q", code, stderr)
+	}
+}
+
+func TestPromptFromStdinAndLongPrompt(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "x.png")
+	if code, _, stderr := command(t, nil, small("--model", checkpoint, "--seed", "1", "-o", out, "-")...); code != exitOK {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	code, _, stderr := command(t, nil, small("--model", checkpoint, "--seed", "1", "-o", out, strings.Repeat("a cat and a dog ", 100_000/16))...)
+	if code != exitOK || strings.Count(stderr, "cut off") != 2 {
+		t.Errorf("exit %d, want two truncation warnings: %.300s", code, stderr)
+	}
+}
+
+// damage copies the checkpoint and changes it.
+func damage(t *testing.T, change func(dir string)) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "model")
+	if err := os.CopyFS(dir, os.DirFS(checkpoint)); err != nil {
+		t.Fatal(err)
+	}
+	change(dir)
+	return dir
+}
+
+func edit(t *testing.T, path, old, new string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(b), old) {
+		t.Fatalf("%s has no %q", path, old)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(b), old, new, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Bad input: one line that says what, where and what to do; exit code 1 or 2; no file.
+func TestBadInput(t *testing.T) {
+	transformer := "transformer/diffusion_pytorch_model.safetensors"
+	for _, c := range []struct {
+		name string
+		args []string
+		env  map[string]string
+		make func(dir string) // damages the model
+		code int
+		want []string
+	}{
+		{name: "no prompt", args: []string{"generate"}, code: exitUsage, want: []string{"prompt"}},
+		{name: "two prompts", args: []string{"generate", "a", "b"}, code: exitUsage, want: []string{"one prompt"}},
+		{name: "unknown flag", args: []string{"generate", "--hight", "3", "a"}, code: exitUsage, want: []string{"--hight"}},
+		{name: "unknown command", args: []string{"genrate"}, code: exitUsage, want: []string{"genrate"}},
+		{name: "height 0", args: small("--model", checkpoint, "--height", "0", "x"), code: exitUsage, want: []string{"--height", "0"}},
+		{name: "height -8", args: small("--model", checkpoint, "--height", "-8", "x"), code: exitUsage, want: []string{"--height", "-8"}},
+		{name: "height 100000", args: small("--model", checkpoint, "--height", "100000", "x"), code: exitUsage, want: []string{"height", "100000"}},
+		{name: "height 3", args: small("--model", checkpoint, "--height", "3", "x"), code: exitFailed, want: []string{"height", "16"}},
+		{name: "height word", args: small("--model", checkpoint, "--height", "tall", "x"), code: exitUsage, want: []string{"height", "tall"}},
+		{name: "steps 0", args: small("--model", checkpoint, "--steps", "0", "x"), code: exitUsage, want: []string{"--steps", "0"}},
+		{name: "seed word", args: small("--model", checkpoint, "--seed", "seven", "x"), code: exitUsage, want: []string{"--seed", "seven"}},
+		{name: "seed fraction", args: small("--model", checkpoint, "--seed", "1.5", "x"), code: exitUsage, want: []string{"--seed", "1.5"}},
+		{name: "seed too large", args: small("--model", checkpoint, "--seed", "18446744073709551616", "x"), code: exitUsage, want: []string{"--seed"}},
+		{name: "dtype", args: small("--model", checkpoint, "--dtype", "f33", "x"), code: exitUsage, want: []string{"--dtype", "f33", "bf16"}},
+		{name: "dtype int", args: small("--model", checkpoint, "--dtype", "i32", "x"), code: exitUsage, want: []string{"--dtype"}},
+		{name: "mode", args: small("--model", checkpoint, "--mode", "fast", "x"), code: exitUsage, want: []string{"--mode", "fast", "fused"}},
+		{name: "mode variable", args: small("--model", checkpoint, "x"), env: map[string]string{"GESSO_MODE": "fast"}, code: exitUsage, want: []string{"GESSO_MODE", "fast"}},
+		{name: "isa variable", args: small("--model", checkpoint, "x"), env: map[string]string{"GESSO_CPU_ISA": "sse9"}, code: exitFailed, want: []string{"GESSO_CPU_ISA", "sse9"}},
+		{name: "device", args: small("--model", checkpoint, "--device", "abacus", "x"), code: exitUsage, want: []string{"--device", "abacus"}},
+		{name: "output type", args: small("--model", checkpoint, "-o", "x.gif", "x"), code: exitUsage, want: []string{"--output", "x.gif", ".png"}},
+		{name: "output folder missing", args: small("--model", checkpoint, "-o", "nowhere/x.png", "x"), code: exitFailed, want: []string{"--output", "nowhere"}},
+		{name: "dump folder missing", args: small("--model", checkpoint, "--dump", "nowhere/x.safetensors", "x"), code: exitFailed, want: []string{"--dump", "nowhere"}},
+		{name: "model folder missing", args: small("--model", "./no/such/folder", "x"), code: exitFailed, want: []string{"no/such/folder"}},
+		{name: "max length", args: small("--model", checkpoint, "--max-sequence-length", "513", "x"), code: exitFailed, want: []string{"512", "513"}},
+		{name: "verify nothing", args: []string{"verify", "."}, code: exitFailed, want: []string{"no reference cases"}},
+		{name: "verify filter", args: []string{"verify", "--filter", "(", "../../testdata/golden"}, code: exitUsage, want: []string{"--filter"}},
+		{name: "show no picture", args: []string{"show", "cmd_test.go"}, code: exitFailed, want: []string{"cmd_test.go"}},
+		{name: "no model_index.json", make: func(d string) { os.Remove(filepath.Join(d, "model_index.json")) }, code: exitFailed, want: []string{"model_index.json"}},
+		{name: "unknown pipeline", make: func(d string) { edit(t, filepath.Join(d, "model_index.json"), "FluxPipeline", "PlasmaPipeline") },
+			code: exitFailed, want: []string{"PlasmaPipeline", "FluxPipeline"}},
+		{name: "unknown component class", make: func(d string) { edit(t, filepath.Join(d, "model_index.json"), "CLIPTextModel", "BertModel") },
+			code: exitFailed, want: []string{"text_encoder", "BertModel"}},
+		{name: "missing shard", make: func(d string) { os.Remove(filepath.Join(d, transformer)) }, code: exitFailed, want: []string{"transformer"}},
+		{name: "truncated shard", make: func(d string) { os.Truncate(filepath.Join(d, transformer), 5000) }, code: exitFailed, want: []string{transformer}},
+		{name: "corrupt config", make: func(d string) {
+			edit(t, filepath.Join(d, "transformer/config.json"), `"num_attention_heads": 2`, `"num_attention_heads": "two"`)
+		}, code: exitFailed, want: []string{"transformer/config.json", "num_attention_heads"}},
+		{name: "config is no JSON", make: func(d string) { edit(t, filepath.Join(d, "vae/config.json"), "{", "") }, code: exitFailed, want: []string{"vae/config.json", "line"}},
+		{name: "config does not fit", make: func(d string) { edit(t, filepath.Join(d, "transformer/config.json"), `"num_layers": 2`, `"num_layers": 3`) },
+			code: exitFailed, want: []string{"missing", "transformer_blocks.2."}},
+		{name: "extra keys", make: func(d string) { edit(t, filepath.Join(d, "transformer/config.json"), `"num_layers": 2`, `"num_layers": 1`) },
+			code: exitFailed, want: []string{"unexpected", "transformer_blocks.1."}},
+		{name: "wrong shape", make: func(d string) {
+			edit(t, filepath.Join(d, "transformer/config.json"), `"joint_attention_dim": 32`, `"joint_attention_dim": 24`)
+		}, code: exitFailed, want: []string{"wrong shape", "context_embedder.weight", "[32 32]", "[32 24]"}},
+		{name: "tokenizer gone", make: func(d string) { os.RemoveAll(filepath.Join(d, "tokenizer")) }, code: exitFailed, want: []string{"tokenizer"}},
+		{name: "scheduler class", make: func(d string) {
+			edit(t, filepath.Join(d, "scheduler/scheduler_config.json"), "FlowMatchEulerDiscreteScheduler", "MagicScheduler")
+		}, code: exitFailed, want: []string{"scheduler_config.json", "MagicScheduler"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			args, dir := c.args, t.TempDir()
+			if c.make != nil {
+				args = small("--model", damage(t, c.make), "x")
+			}
+			if args[0] == "generate" && !strings.Contains(strings.Join(args, " "), "-o ") {
+				args = append(args, "-o", filepath.Join(dir, "x.png"))
+			}
+			code, stdout, stderr := command(t, c.env, args...)
+			if code != c.code {
+				t.Errorf("exit %d, want %d", code, c.code)
+			}
+			last := strings.TrimSuffix(stderr[strings.LastIndex(strings.TrimSuffix(stderr, "\n"), "\n")+1:], "\n")
+			if !strings.HasPrefix(last, "gesso: ") || stdout != "" {
+				t.Errorf("stdout %q, stderr %q", stdout, stderr)
+			}
+			for _, w := range c.want {
+				if !strings.Contains(last, w) {
+					t.Errorf("%q does not say %q", last, w)
+				}
+			}
+			if left, _ := os.ReadDir(dir); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
+
+// NaN in the weights is reported with the stage, and no picture is written.
+func TestNaNIsReported(t *testing.T) {
+	dir := t.TempDir()
+	model := damage(t, func(d string) {
+		path := filepath.Join(d, "transformer/diffusion_pytorch_model.safetensors")
+		f, err := weights.OpenFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tensor, err := f.Tensor("proj_out.bias")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := bytes.Index(b, tensor.Bytes())
+		f.Close()
+		copy(b[at:], []byte{0, 0, 0xc0, 0x7f})
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	})
+	out := filepath.Join(dir, "x.png")
+	code, _, stderr := command(t, nil, small("--model", model, "-o", out, "x")...)
+	if code != exitFailed || !strings.Contains(stderr, "step 1") || !strings.Contains(stderr, "not finite") {
+		t.Errorf("exit %d, %q", code, stderr)
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("a picture was written")
+	}
+}
+
+// A full disk leaves no file.
+func TestDiskFull(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs a small file system")
+	}
+	dir := t.TempDir()
+	if err := mountTiny(dir); err != nil {
+		t.Skipf("cannot mount a small file system: %v", err)
+	}
+	defer unmount(dir)
+	code, _, stderr := command(t, nil, "generate", "--model", checkpoint, "--height", "256", "--width", "256", "--steps", "1", "--max-sequence-length", "16",
+		"-o", filepath.Join(dir, "x.png"), "x")
+	if code != exitFailed || !strings.Contains(stderr, syscall.ENOSPC.Error()) {
+		t.Errorf("exit %d, %q", code, stderr)
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// An interrupt ends the run at a step, with exit code 130 and no file.
+func TestInterrupt(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	var out, errs bytes.Buffer
+	env := &environment{stdout: &out, stderr: &errs, getenv: func(string) string { return "" }, now: time.Now}
+	env.stdin = readerFunc(func(p []byte) (int, error) { cancel(); return copy(p, "x"), syscall.EPIPE })
+	time.AfterFunc(150*time.Millisecond, cancel)
+	code := run(ctx, env, []string{"generate", "--model", checkpoint, "--height", "128", "--width", "128", "--steps", "1000", "-o", filepath.Join(dir, "x.png"), "x"})
+	if code != exitInterrupted {
+		t.Errorf("exit %d: %s", code, errs.String())
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 || out.Len() > 0 {
+		t.Errorf("left behind: %v, stdout %q", left, out.String())
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+func TestVerifyAndDevices(t *testing.T) {
+	dump := t.TempDir()
+	code, stdout, stderr := command(t, nil, "verify", "--filter", "^flux_schnell_base$", "--dump-dir", dump, "../../testdata/golden")
+	if code != exitOK || !strings.Contains(stdout, "1 passed, 0 failed, 0 not supported") {
+		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
+	}
+	if _, err := os.Stat(filepath.Join(dump, "flux_schnell_base.safetensors")); err != nil {
+		t.Error(err)
+	}
+	if code, stdout, _ = command(t, nil, "verify", "../../testdata/golden/cases/flux_schnell_base"); code != exitOK || !strings.Contains(stdout, "1 passed") {
+		t.Errorf("one case: exit %d, %q", code, stdout)
+	}
+	if code, stdout, _ = command(t, nil, "devices"); code != exitOK || !strings.HasPrefix(stdout, "cpu:0") {
+		t.Errorf("devices: exit %d, %q", code, stdout)
+	}
+	if code, stdout, _ = command(t, nil, "version"); code != exitOK || !strings.HasPrefix(stdout, "gesso ") {
+		t.Errorf("version: exit %d, %q", code, stdout)
+	}
+}
