@@ -5,12 +5,11 @@
 //		return err
 //	}
 //	defer pipe.Close()
-//	seed := uint64(7)
-//	res, err := pipe.Generate(ctx, gesso.Request{Prompts: []string{"a cat"}, Steps: 4, Seeds: []uint64{seed}})
+//	res, err := pipe.Generate(ctx, gesso.Request{Prompts: []string{"a cat"}, Steps: 4, Seeds: []uint64{7}})
 //	if err != nil {
 //		return err
 //	}
-//	err = gesso.SaveImage("cat.png", res, 0)
+//	err = imageio.WriteFile("cat.png", res.Images[0], imageio.Options{})
 //
 // The same seed, prompt and settings give the picture that Diffusers gives.
 package gesso
