@@ -1,10 +1,6 @@
 package gemm
 
-import (
-	"unsafe"
-
-	"github.com/gesso-go/gesso/tensor"
-)
+import "github.com/gesso-go/gesso/tensor"
 
 // Block is a piece of A that is being packed, rows × elements of K.
 type Block struct {
@@ -26,7 +22,7 @@ func (b *Block) Put(row, k int, t tensor.DType, src []byte, n int) {
 		return
 	}
 	dst := b.data[row*b.stride+k:][:n]
-	b.k.widen(dst, t, src)
+	b.k.vec.widen(dst, t, src)
 }
 
 // Zero clears dst[row, k:k+n].
@@ -37,19 +33,6 @@ func (b *Block) Zero(row, k, n int) {
 		return
 	}
 	clear(b.data[row*b.stride+k:][:n])
-}
-
-// widen converts the elements of src, type t, to the float32 words dst.
-func (k *kernel) widen(dst []uint32, t tensor.DType, src []byte) {
-	n := len(dst)
-	switch t {
-	case tensor.F32:
-		copy(wordBytes(dst), src)
-	case tensor.BF16:
-		k.widenBF16((*float32)(unsafe.Pointer(&dst[0])), (*uint16)(unsafe.Pointer(&src[0])), n)
-	case tensor.F16:
-		k.widenF16((*float32)(unsafe.Pointer(&dst[0])), (*uint16)(unsafe.Pointer(&src[0])), n)
-	}
 }
 
 // fillA packs A[row:row+rows, k:k+n] of p into b, with zeros in the rest of the last word and in the rows up to padded.

@@ -14,13 +14,11 @@ import (
 type kernel struct {
 	name  string
 	level isa.Level
-	half  bool // a word is a bfloat16 pair, and both operands are bfloat16; otherwise a word is a float32
-	cols  int  // width of a panel and of a tile
-	tiles []tile
+	half  bool   // a word is a bfloat16 pair, and both operands are bfloat16; otherwise a word is a float32
+	cols  int    // width of a panel and of a tile; two vectors where there is a vec
+	tiles []tile // tallest first
 	block blocking
-
-	// widen converts n half values to float32 (bf16, f16); words below a vector are its own business.
-	widenBF16, widenF16 func(dst *float32, src *uint16, n int)
+	vec   *vectorOps
 }
 
 // tile computes rows×cols sums: C = A·B, or C += A·B with acc 1. lda and ldc are in bytes. It reads rows rows of kw words
@@ -62,7 +60,6 @@ func choose(level isa.Level, a, b tensor.DType) (*kernel, error) {
 // portable is the last entry of every table.
 var portable = kernel{
 	name: "portable", level: isa.Portable, cols: 4,
-	tiles:     []tile{{4, tilePortable4}, {1, tilePortable1}},
-	block:     blocking{rows: 64, cols: 256, words: 256},
-	widenBF16: widenBF16Portable, widenF16: widenF16Portable,
+	tiles: []tile{{4, tilePortable4}, {1, tilePortable1}},
+	block: blocking{rows: 64, cols: 256, words: 256},
 }

@@ -6,15 +6,21 @@ import "github.com/gesso-go/gesso/backend/cpu/isa"
 var kernels = []kernel{
 	{
 		name: "avx512 bf16", level: isa.AVX512BF16, half: true, cols: 32,
-		tiles:     []tile{{12, tileBF16x12_512}, {8, tileBF16x8_512}, {4, tileBF16x4_512}},
-		block:     blocking{rows: 240, cols: 512, words: 512},
-		widenBF16: widenBF16Portable, widenF16: widenF16Portable,
+		tiles: []tile{{12, tileBF16x12_512}, {8, tileBF16x8_512}, {4, tileBF16x4_512}},
+		block: blocking{rows: 240, cols: 512, words: 512},
+		vec:   vector512,
 	},
 	{
 		name: "avx512 f32", level: isa.AVX512, cols: 32,
-		tiles:     []tile{{12, tileF32x12_512}, {8, tileF32x8_512}, {4, tileF32x4_512}},
-		block:     blocking{rows: 240, cols: 512, words: 512},
-		widenBF16: widenBF16Portable, widenF16: widenF16Portable,
+		tiles: []tile{{12, tileF32x12_512}, {8, tileF32x8_512}, {4, tileF32x4_512}},
+		block: blocking{rows: 240, cols: 512, words: 512},
+		vec:   vector512,
+	},
+	{
+		name: "avx2 f32", level: isa.AVX2, cols: 16,
+		tiles: []tile{{6, tileF32x6_256}, {4, tileF32x4_256}, {2, tileF32x2_256}},
+		block: blocking{rows: 240, cols: 512, words: 256},
+		vec:   vector256,
 	},
 	portable,
 }
@@ -36,3 +42,12 @@ func tileBF16x8_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc u
 
 //go:noescape
 func tileBF16x4_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+
+//go:noescape
+func tileF32x6_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+
+//go:noescape
+func tileF32x4_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+
+//go:noescape
+func tileF32x2_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)

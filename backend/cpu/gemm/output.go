@@ -1,8 +1,6 @@
 package gemm
 
 import (
-	"unsafe"
-
 	"github.com/gesso-go/gesso/backend/cpu/isa"
 	"github.com/gesso-go/gesso/tensor"
 )
@@ -18,6 +16,7 @@ type Output struct {
 // Emit returns the function to pass to Run. It panics on memory that is too small for the problem.
 func (o Output) Emit(level isa.Level) Emit {
 	size := o.DType.Size()
+	vec := vectorsOf(level)
 	return func(_, row, col int, acc []float32) {
 		if o.Bias != nil {
 			bias := o.Bias[col:][:len(acc)]
@@ -25,23 +24,16 @@ func (o Output) Emit(level isa.Level) Emit {
 				acc[i] += bias[i]
 			}
 		}
-		dst := o.Data[(row*o.Stride+col)*size:][:len(acc)*size]
-		if len(acc) == 0 {
-			return
-		}
-		switch o.DType {
-		case tensor.F32:
-			copy(dst, tensor.Bytes(acc))
-		case tensor.BF16:
-			d := unsafe.Slice((*uint16)(unsafe.Pointer(&dst[0])), len(acc))
-			for i, x := range acc {
-				d[i] = tensor.Float32ToBF16(x)
-			}
-		case tensor.F16:
-			d := unsafe.Slice((*uint16)(unsafe.Pointer(&dst[0])), len(acc))
-			for i, x := range acc {
-				d[i] = tensor.Float32ToF16(x)
-			}
+		vec.narrow(o.Data[(row*o.Stride+col)*size:][:len(acc)*size], o.DType, acc)
+	}
+}
+
+// vectorsOf returns the vector routines of level, nil where there are none.
+func vectorsOf(level isa.Level) *vectorOps {
+	for i := range kernels {
+		if kernels[i].level <= level {
+			return kernels[i].vec
 		}
 	}
+	return nil
 }

@@ -1,10 +1,6 @@
 package gemm
 
-import (
-	"unsafe"
-
-	"github.com/gesso-go/gesso/tensor"
-)
+import "github.com/gesso-go/gesso/tensor"
 
 // packPanel packs K elements k0..k0+kn of up to cols columns of B, from column n0 on, as one panel: dst[word][cols].
 // Columns past the last repeat it, since nobody reads their sums.
@@ -12,80 +8,101 @@ func (p *Problem) packPanel(k *kernel, dst []uint32, n0, k0, kn int) {
 	cols := min(k.cols, p.N-n0)
 	size := p.B.DType.Size()
 	if p.RowB {
-		src := p.B.Data[(k0*p.B.Stride+n0)*size:]
-		packRows(k, dst, src, p.B.DType, p.B.Stride, cols, kn)
+		packRows(k, dst, p.B.Data[(k0*p.B.Stride+n0)*size:], p.B.DType, p.B.Stride, cols, kn)
 		return
 	}
-	src := p.B.Data[(n0*p.B.Stride+k0)*size:]
-	packCols(k, dst, src, p.B.DType, p.B.Stride, cols, kn)
+	packCols(k, dst, p.B.Data[(n0*p.B.Stride+k0)*size:], p.B.DType, p.B.Stride, cols, kn)
+}
+
+// wordSource returns the index into vectorOps' arrays of the routine that makes words of k from elements of type t.
+func (k *kernel) wordSource(t tensor.DType) int {
+	switch {
+	case k.half || t == tensor.F32:
+		return 0
+	case t == tensor.BF16:
+		return 1
+	}
+	return 2
 }
 
 // packCols packs a panel from B stored N×K: column j of the panel is the row at src[j·stride].
 func packCols(k *kernel, dst []uint32, src []byte, t tensor.DType, stride, cols, kn int) {
+	done := 0 // words
+	strideBytes := stride * t.Size()
+	if v := k.vec; v != nil {
+		blocks := kn / k.perWord() / v.lanes
+		if blocks > 0 {
+			f := v.transpose[k.wordSource(t)]
+			for j := 0; j < k.cols; j += v.lanes {
+				first := min(j, cols-1)
+				f(&dst[j], uintptr(k.cols)*4, &src[first*strideBytes], uintptr(strideBytes), max(cols-j, 1), blocks)
+			}
+		}
+		done = blocks * v.lanes
+	}
 	w := k.cols
 	for j := range w {
-		row := src[min(j, cols-1)*stride*t.Size():]
+		row := src[min(j, cols-1)*strideBytes:]
 		row = row[:kn*t.Size()]
-		switch {
-		case k.half || t == tensor.F32:
-			i := 0
+		switch k.wordSource(t) {
+		case 0:
+			i := 4 * done
 			for ; i+4 <= len(row); i += 4 {
 				dst[i/4*w+j] = load32(row, i)
 			}
 			if i < len(row) {
 				dst[i/4*w+j] = uint32(load16(row, i))
 			}
-		case t == tensor.BF16:
-			for i := range kn {
+		case 1:
+			for i := done; i < kn; i++ {
 				dst[i*w+j] = uint32(load16(row, 2*i)) << 16
 			}
-		case t == tensor.F16:
-			for i := range kn {
+		case 2:
+			for i := done; i < kn; i++ {
 				dst[i*w+j] = f32bits(tensor.F16ToFloat32(load16(row, 2*i)))
 			}
 		}
 	}
 }
 
-// packRows packs a panel from B stored K×N: word i of the panel comes from the row (or the pair of rows) at src[i·stride].
+// packRows packs a panel from B stored K×N: word i of the panel comes from the row, or the pair of rows, at src[i·stride].
 func packRows(k *kernel, dst []uint32, src []byte, t tensor.DType, stride, cols, kn int) {
-	w := k.cols
-	size := t.Size()
+	w, size := k.cols, t.Size()
+	done := 0 // elements
+	if v := k.vec; v != nil && cols == w {
+		n := kn / k.perWord()
+		done = n * k.perWord()
+		switch {
+		case n == 0:
+		case k.half:
+			v.pairs(&dst[0], uintptr(w)*4, &src[0], uintptr(stride*size), n)
+		default:
+			v.rows[k.wordSource(t)](&dst[0], uintptr(w)*4, &src[0], uintptr(stride*size), n)
+		}
+	}
 	if !k.half {
-		for i := range kn {
+		for i := done; i < kn; i++ {
 			row := dst[i*w:][:w]
-			k.widen(row[:cols], t, src[i*stride*size:][:cols*size])
+			k.vec.widen(row[:cols], t, src[i*stride*size:][:cols*size])
 			for j := cols; j < w; j++ {
 				row[j] = row[cols-1]
 			}
 		}
 		return
 	}
-	for i := 0; i < kn; i += 2 {
+	for i := done; i < kn; i += 2 {
 		row := dst[i/2*w:][:w]
 		lo := src[i*stride*size:]
-		var hi []byte
+		var hi []byte // absent after the last row of an odd K: zero
 		if i+1 < kn {
 			hi = src[(i+1)*stride*size:]
 		}
 		for j := range w {
-			x := uint32(load16(lo, 2*min(j, cols-1)))
+			at := 2 * min(j, cols-1)
+			row[j] = uint32(load16(lo, at))
 			if hi != nil {
-				x |= uint32(load16(hi, 2*min(j, cols-1))) << 16
+				row[j] |= uint32(load16(hi, at)) << 16
 			}
-			row[j] = x
 		}
 	}
-}
-
-func load32(b []byte, i int) uint32 { return *(*uint32)(unsafe.Pointer(&b[i : i+4][0])) }
-func load16(b []byte, i int) uint16 { return *(*uint16)(unsafe.Pointer(&b[i : i+2][0])) }
-func f32bits(f float32) uint32      { return *(*uint32)(unsafe.Pointer(&f)) }
-
-// wordBytes returns the memory of w.
-func wordBytes(w []uint32) []byte {
-	if len(w) == 0 {
-		return nil
-	}
-	return unsafe.Slice((*byte)(unsafe.Pointer(&w[0])), 4*len(w))
 }

@@ -1,10 +1,6 @@
 package gemm
 
-import (
-	"unsafe"
-
-	"github.com/gesso-go/gesso/tensor"
-)
+import "unsafe"
 
 // tilePortable4 is the 4×4 tile in plain Go.
 func tilePortable4(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int) {
@@ -65,19 +61,5 @@ func storePortable(c *float32, ldc uintptr, row int, s *[4]float32, acc int) {
 			x += out[i]
 		}
 		out[i] = x
-	}
-}
-
-func widenBF16Portable(dst *float32, src *uint16, n int) {
-	d, s := unsafe.Slice(dst, n), unsafe.Slice(src, n)
-	for i, x := range s {
-		d[i] = tensor.BF16ToFloat32(x)
-	}
-}
-
-func widenF16Portable(dst *float32, src *uint16, n int) {
-	d, s := unsafe.Slice(dst, n), unsafe.Slice(src, n)
-	for i, x := range s {
-		d[i] = tensor.F16ToFloat32(x)
 	}
 }

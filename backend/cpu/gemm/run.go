@@ -79,7 +79,7 @@ func (r *run) do(pool *par.Pool) {
 	}
 	words := k.words(p.K)
 	workers := pool.Workers()
-	r.wordBlock = split(words, k.block.words, 8)
+	r.wordBlock = split(words, k.block.words, 16) // whole vectors, so that only the last block packs a rest
 	// Blocks of rows are multiples of the tallest tile, so that a row meets the same tile whatever the block.
 	r.rowBlock = split(p.M, k.block.rows, k.tiles[0].rows)
 	r.colBlock = split(p.N, k.block.cols, k.cols)

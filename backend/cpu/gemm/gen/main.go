@@ -13,6 +13,9 @@ import (
 func main() {
 	files := map[string]func(*asm){
 		"tile512_amd64.s": tiles512,
+		"tile256_amd64.s": tiles256,
+		"pack512_amd64.s": packs(v512),
+		"pack256_amd64.s": packs(v256),
 	}
 	for name, write := range files {
 		a := &asm{}

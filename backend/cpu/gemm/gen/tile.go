@@ -32,6 +32,13 @@ func tiles512(a *asm) {
 	}
 }
 
+func tiles256(a *asm) {
+	f32 := func(rm, s1, dst int) string { return sprintf("VFMADD231PS Y%d, Y%d, Y%d", rm, s1, dst) }
+	for _, rows := range []int{6, 4, 2} {
+		tile(a, tileSpec{name: sprintf("tileF32x%d_256", rows), rows: rows, reg: "Y", width: 32, regs: 16, fma: f32})
+	}
+}
+
 type tileSpec struct {
 	name  string
 	rows  int
