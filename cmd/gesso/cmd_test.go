@@ -218,9 +218,13 @@ func TestBadInput(t *testing.T) {
 			edit(t, filepath.Join(d, "transformer/config.json"), `"num_attention_heads": 2`, `"num_attention_heads": "two"`)
 		}, code: exitFailed, want: []string{"transformer/config.json", "num_attention_heads"}},
 		{name: "config is no JSON", make: func(d string) { edit(t, filepath.Join(d, "vae/config.json"), "{", "") }, code: exitFailed, want: []string{"vae/config.json", "line"}},
-		{name: "config does not fit", make: func(d string) { edit(t, filepath.Join(d, "transformer/config.json"), `"num_layers": 2`, `"num_layers": 3`) },
+		{name: "config does not fit", make: func(d string) {
+			edit(t, filepath.Join(d, "transformer/config.json"), `"num_layers": 2`, `"num_layers": 3`)
+		},
 			code: exitFailed, want: []string{"missing", "transformer_blocks.2."}},
-		{name: "extra keys", make: func(d string) { edit(t, filepath.Join(d, "transformer/config.json"), `"num_layers": 2`, `"num_layers": 1`) },
+		{name: "extra keys", make: func(d string) {
+			edit(t, filepath.Join(d, "transformer/config.json"), `"num_layers": 2`, `"num_layers": 1`)
+		},
 			code: exitFailed, want: []string{"unexpected", "transformer_blocks.1."}},
 		{name: "wrong shape", make: func(d string) {
 			edit(t, filepath.Join(d, "transformer/config.json"), `"joint_attention_dim": 32`, `"joint_attention_dim": 24`)
