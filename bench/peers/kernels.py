@@ -5,7 +5,7 @@
 
 PyTorch gets its best layout: convolutions and group norm run channels-last and contiguous, and the faster counts.
 """
-import json, statistics, sys, time
+import itertools, json, statistics, sys, time
 import torch
 import torch.nn.functional as F
 
@@ -28,7 +28,16 @@ def run(op, name, shapes, dtype):
     x = [torch.randn(s, generator=g).to(dtype) for s in shapes]
     if op == "linear":
         gelu = "gelu" in name
-        return median_ms(lambda: F.gelu(F.linear(*x), approximate="tanh") if gelu else F.linear(*x))
+        sets = [x]
+        if shapes[0][0] <= 77:  # few rows: go round operands that together are larger than any cache, as a model does
+            size = sum(t.numel() * t.element_size() for t in x)
+            sets += [[t.clone() for t in x] for _ in range((256 << 20) // size)]
+        turn = itertools.cycle(sets)
+
+        def product():
+            y = F.linear(*next(turn))
+            return F.gelu(y, approximate="tanh") if gelu else y
+        return median_ms(product)
     if op == "attention":
         q, k, v = (t.transpose(1, 2) for t in x)
         qc, kc, vc = (t.contiguous() for t in (q, k, v))
