@@ -1,0 +1,121 @@
+package pipeline
+
+import (
+	"math"
+	"path/filepath"
+	"testing"
+
+	"github.com/gesso-go/gesso/backend/cpu"
+	"github.com/gesso-go/gesso/engine"
+	"github.com/gesso-go/gesso/internal/shareddata"
+	"github.com/gesso-go/gesso/rng"
+	"github.com/gesso-go/gesso/tensor"
+	"github.com/gesso-go/gesso/weights"
+)
+
+func testVAE(t *testing.T, dir string, d tensor.DType, mode engine.Mode) *VAE {
+	t.Helper()
+	c, err := cpu.New(cpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := engine.New(c, engine.Options{Mode: mode})
+	f, err := OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := LoadVAE(f, Options{Engine: e, DType: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = e.Sync()
+		v.Close()
+		c.Close()
+	})
+	return v
+}
+
+// The autoencoder encodes and decodes as Diffusers' does: whole, sliced, tiled, and sampled with its generator.
+func TestVAEMatchesDiffusers(t *testing.T) {
+	t.Run("testdata", func(t *testing.T) { testVAEGolden(t, "../testdata/golden", "flux_schnell") })
+	for _, name := range []string{"flux_schnell", "sd35"} {
+		t.Run(name, func(t *testing.T) { testVAEGolden(t, shareddata.Dir(t, "golden"), name) })
+	}
+}
+
+func testVAEGolden(t *testing.T, dir, name string) {
+	ref, err := weights.OpenFile(filepath.Join(dir, "components", "vae.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ref.Close()
+	get := func(key string) *tensor.Array {
+		x, err := ref.Tensor(name + "." + key)
+		if err != nil {
+			return nil // not in the trimmed set
+		}
+		return x.Array()
+	}
+	compared := 0
+	for _, c := range []struct {
+		d   tensor.DType
+		tag string
+		tol float64
+	}{{tensor.F32, "float32", 1e-4}, {tensor.BF16, "bfloat16", 0.0625}} {
+		for _, mode := range []engine.Mode{engine.Strict, engine.Compiled} {
+			v := testVAE(t, filepath.Join(dir, "checkpoints", name), c.d, mode)
+			check := func(key string, got *tensor.Array, err error) {
+				t.Helper()
+				want := get(c.tag + "." + key)
+				switch {
+				case err != nil:
+					t.Errorf("%s %s: %v", c.tag, key, err)
+				case want == nil:
+				case !got.Shape.Equal(want.Shape):
+					t.Errorf("%s %s: %v, want %v", c.tag, key, got.Shape, want.Shape)
+				default:
+					compared++
+					if d := largestDifference(got, want); !(d <= c.tol*max(1, largest(want)/4)) {
+						t.Errorf("%s %s %s: off by %g", mode, c.tag, key, d)
+					}
+				}
+			}
+			mean, logvar, err := v.Encode(get("image"), false, false)
+			check("encode.mean", mean, err)
+			check("encode.logvar", logvar, err)
+			noise, err := rng.New(3).Randn(c.d, mean.Shape...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sample, err := Sample(mean, logvar, noise)
+			check("encode.sample_seed3", sample, err)
+			tiled, _, err := v.Encode(get("image"), true, true)
+			check("encode_tiled.mean", tiled, err)
+			for key, o := range map[string][2]bool{"decode": {}, "decode_tiled": {true, false}, "decode_sliced": {false, true}} {
+				x, err := v.Decode(get("latent"), o[0], o[1])
+				check(key, x, err)
+			}
+		}
+	}
+	if compared < 10 {
+		t.Errorf("only %d comparisons", compared)
+	}
+}
+
+func largestDifference(a, b *tensor.Array) float64 {
+	x, y := a.Float64s(), b.Float64s()
+	d := 0.0
+	for i := range x {
+		d = max(d, math.Abs(x[i]-y[i]))
+	}
+	return d
+}
+
+func largest(a *tensor.Array) float64 {
+	m := 0.0
+	for _, v := range a.Float64s() {
+		m = max(m, math.Abs(v))
+	}
+	return m
+}
