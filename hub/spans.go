@@ -44,14 +44,6 @@ func (s spans) prefix() int64 {
 	return s[0].End
 }
 
-// total returns the number of positions.
-func (s spans) total() (n int64) {
-	for _, r := range s {
-		n += r.Len()
-	}
-	return n
-}
-
 // missing returns the ranges of [0, size) that are not in the set.
 func (s spans) missing(size int64) []xet.Range {
 	var out []xet.Range

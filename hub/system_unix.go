@@ -4,6 +4,7 @@ package hub
 
 import (
 	"errors"
+	"io/fs"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -31,3 +32,12 @@ func outOfSpace(err error) bool {
 
 // tooLarge reports whether the file system can't hold a file of this size.
 func tooLarge(err error) bool { return errors.Is(err, syscall.EFBIG) }
+
+// factsOf returns what the system tells about a file besides its size.
+func factsOf(info fs.FileInfo) fileFacts {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return fileFacts{links: 1, allocated: info.Size()}
+	}
+	return fileFacts{id: fileID{uint64(st.Dev), st.Ino}, links: uint64(st.Nlink), allocated: st.Blocks * 512}
+}

@@ -3,9 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/gesso-go/gesso"
+	"github.com/gesso-go/gesso/hub"
 	"github.com/gesso-go/gesso/pipeline"
 	"github.com/gesso-go/gesso/rng"
 	"github.com/spf13/cobra"
@@ -16,6 +21,7 @@ import (
 type generateFlags struct {
 	modelFlags
 	model, variant, scheduler      string
+	revision                       string
 	prompt2, negative, negative2   string
 	height, width, steps, images   int
 	guidance, trueCFG              float64
@@ -39,7 +45,8 @@ PROMPT "-" reads the prompt from standard input. The paths of the pictures go to
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.model, "model", "", "Diffusers folder")
+	fl.StringVar(&f.model, "model", "", "Diffusers folder, or a repository on the Hugging Face Hub such as org/name, downloaded if need be")
+	fl.StringVar(&f.revision, "revision", "", "branch, tag or commit of a repository (default main)")
 	fl.StringVar(&f.variant, "variant", "", "variant of the weight files, such as fp16")
 	fl.StringVar(&f.scheduler, "scheduler", "", "scheduler class in place of the checkpoint's")
 	fl.StringVar(&f.prompt2, "prompt-2", "", "prompt of the second text encoder (default: PROMPT)")
@@ -133,7 +140,7 @@ func generate(ctx context.Context, env *environment, f *generateFlags, fl *pflag
 		return err
 	}
 	if f.model == "" {
-		return usagef("--model is missing: name a Diffusers folder")
+		return usagef("--model is missing: name a Diffusers folder, or a repository such as org/name")
 	}
 	out, err := newOutputs(f, req.Seeds)
 	if err != nil {
@@ -153,8 +160,12 @@ func generate(ctx context.Context, env *environment, f *generateFlags, fl *pflag
 		req.Dump = dump.add
 	}
 
+	dir, err := f.resolve(ctx, env)
+	if err != nil {
+		return err
+	}
 	started := env.now()
-	pipe, err := gesso.Load(ctx, f.model, opts)
+	pipe, err := gesso.Load(ctx, dir, opts)
 	if err != nil {
 		return err
 	}
@@ -177,4 +188,34 @@ func generate(ctx context.Context, env *environment, f *generateFlags, fl *pflag
 		errs = append(errs, writeStats(f.stats, pipe, res, opts, env.now().Sub(started)))
 	}
 	return errors.Join(errs...)
+}
+
+// resolve returns the folder of --model. What isn't a local path is a repository on the Hub: its files come from the
+// cache, and what is missing there is downloaded.
+func (f *generateFlags) resolve(ctx context.Context, env *environment) (string, error) {
+	if isLocal(f.model) {
+		if f.revision != "" {
+			return "", usagef("--revision is for repositories, and --model %s is a folder", f.model)
+		}
+		return f.model, nil
+	}
+	cfg, ref, err := hubConfig(env, f.model, f.quiet)
+	if err != nil {
+		return "", fmt.Errorf("--model: %w", err)
+	}
+	bars := newTransfers(env, f.quiet)
+	r, err := hub.Pull(ctx, cfg, f.model, hub.Options{Revision: f.revision, Variant: f.variant, Progress: bars.update})
+	bars.close()
+	if err != nil {
+		return "", resumable(ctx, err)
+	}
+	return filepath.Join(r.Dir, filepath.FromSlash(ref.Path)), nil
+}
+
+// isLocal tells a path from a repository's name: it exists, or begins as no repository's name can.
+func isLocal(model string) bool {
+	if _, err := os.Stat(model); err == nil {
+		return true
+	}
+	return filepath.IsAbs(model) || strings.HasPrefix(model, "/") || strings.HasPrefix(model, ".") || strings.HasPrefix(model, "~")
 }

@@ -16,10 +16,17 @@ import (
 
 func newShowCommand(env *environment) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show FILE.png",
-		Short: "Print the parameters that a picture carries",
-		Args:  exactArgs(1, "one picture"),
-		RunE:  func(_ *cobra.Command, args []string) error { return showPicture(env, args[0]) },
+		Use:   "show FILE.png|REF",
+		Short: "Print what a picture carries, or what a model is made of",
+		Long: `Print the parameters that a picture carries, or of a model on the Hub or in a folder: pipeline class, components,
+parameters, types, sizes, licence. Of weights only the headers are read.`,
+		Args: exactArgs(1, "one picture or model"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if info, err := os.Stat(args[0]); err == nil && !info.IsDir() || strings.HasSuffix(strings.ToLower(args[0]), ".png") && !strings.Contains(args[0], "://") {
+				return showPicture(env, args[0])
+			}
+			return showRef(cmd.Context(), env, args[0])
+		},
 	}
 }
 

@@ -30,6 +30,10 @@ func newRootCommand(env *environment) *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		newGenerateCommand(env),
+		newPullCommand(env),
+		newListCommand(env),
+		newRmCommand(env),
+		newXetCommand(env),
 		newVerifyCommand(env),
 		newShowCommand(env),
 		newDevicesCommand(env),

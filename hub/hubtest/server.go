@@ -279,13 +279,6 @@ func (r *Repo) find(path string) *File {
 	return nil
 }
 
-func (f *File) etag() string {
-	if f.SHA256 != "" {
-		return f.SHA256
-	}
-	return f.Git
-}
-
 func writeJSON(w http.ResponseWriter, v any) {
 	data, err := json.Marshal(v)
 	if err != nil {
