@@ -53,16 +53,16 @@ func self() owner {
 	return owner{host, os.Getpid(), processStart(os.Getpid())}
 }
 
-// alive reports whether the process may still be at work on the file. One on another machine always may.
-func (o owner) alive(path string) bool {
+// alive reports whether another process may still be at work on the file. One on another machine always may.
+func (o owner) alive() bool {
 	me := self()
 	switch {
 	case o.pid == 0:
 		return false
 	case o.host != me.host:
 		return true
-	case o.pid == me.pid: // us, or an earlier process with our number, as in containers
-		return inUse(path)
+	case o.pid == me.pid: // us, and then the file is claimed, or an earlier process with our number, as in containers
+		return false
 	}
 	return processExists(o.pid) && (o.start == "-" || o.start == processStart(o.pid))
 }

@@ -56,20 +56,31 @@ func openPartial(blob, etag string, size int64) (*partial, error) {
 		return nil, err
 	}
 	sweep(blob)
-	path := partialName(blob)
-	p := &partial{path: path, etag: etag, size: size, grown: make(chan struct{}, 1)}
-	busy := p.load()
-	if busy {
-		p.path = fmt.Sprintf("%s.gesso-%08x.incomplete", blob, rand.Uint32())
-	}
-	if p.file == nil {
-		if !busy {
-			p.adopt(blob + ".incomplete")
+	p := &partial{path: partialName(blob), etag: etag, size: size, grown: make(chan struct{}, 1)}
+	if claim(p.path) {
+		busy := p.load()
+		if p.file != nil {
+			return p, nil
 		}
-		if err := p.create(); err != nil {
+		err := fs.ErrExist
+		if !busy {
+			os.Remove(journalName(p.path)) // of a process that is gone, or of other content
+			err = p.create(blob + ".incomplete")
+		}
+		switch {
+		case err == nil:
+			return p, nil
+		case !errors.Is(err, fs.ErrExist):
 			p.close()
 			return nil, err
 		}
+		unclaim(p.path)
+	}
+	p.path = fmt.Sprintf("%s.gesso-%08x.incomplete", blob, rand.Uint32())
+	claim(p.path)
+	if err := p.create(""); err != nil {
+		p.close()
+		return nil, err
 	}
 	return p, nil
 }
@@ -88,7 +99,7 @@ func (p *partial) load() (busy bool) {
 		if file != nil {
 			file.Close()
 		}
-		return jerr == nil && o.alive(p.path)
+		return jerr == nil && o.alive()
 	}
 	info, err := file.Stat()
 	if err != nil {
@@ -114,7 +125,7 @@ func (p *partial) load() (busy bool) {
 		}
 		p.got += p.have.add(r.off, r.off+r.size)
 	})
-	busy = err == nil && o.alive(p.path)
+	busy = err == nil && o.alive()
 	if err != nil || busy || info.Size() > p.size {
 		p.have, p.got, p.chunks = nil, 0, tiler{}
 		file.Close()
@@ -127,47 +138,45 @@ func (p *partial) load() (busy bool) {
 	p.end = journalHeader + records*journalRecord
 	p.resumed = p.got
 	p.journal.WriteAt(formatHeader(p.etag, p.size, self()), 0)
-	use(p.path)
 	return false
 }
 
-// adopt takes over a partial file of another client. One that is too long is worthless.
-func (p *partial) adopt(path string) {
-	info, err := os.Lstat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return
-	}
-	if p.size < 0 || info.Size() > p.size || os.Rename(path, p.path) != nil {
-		os.Remove(path)
-		return
-	}
-	p.got = p.have.add(0, info.Size())
-	p.resumed = info.Size()
-}
-
-// create makes the files, or the journal alone for an adopted file.
-func (p *partial) create() (err error) {
-	flags := os.O_RDWR | os.O_CREATE
-	if p.resumed == 0 {
-		flags |= os.O_TRUNC
-	}
-	if p.file, err = os.OpenFile(p.path, flags, 0o644); err != nil {
+// create makes the files. It takes over what another client left as foreign, and starts an empty file otherwise. The
+// journal comes first: whoever makes it is at work on the file.
+func (p *partial) create(foreign string) (err error) {
+	p.journal, err = os.OpenFile(journalName(p.path), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
 		return err
 	}
-	if p.journal, err = os.OpenFile(journalName(p.path), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644); err != nil {
-		return err
-	}
-	use(p.path)
 	if _, err = p.journal.WriteAt(formatHeader(p.etag, p.size, self()), 0); err != nil {
 		return err
 	}
 	p.end = journalHeader
-	if p.resumed > 0 {
-		p.extent = p.resumed
-		p.dirty.add(0, p.extent)
-		return p.note(record{off: 0, size: p.resumed})
+	flags := os.O_RDWR | os.O_CREATE | os.O_TRUNC
+	if p.adopt(foreign) {
+		flags = os.O_RDWR
 	}
-	return nil
+	if p.file, err = os.OpenFile(p.path, flags, 0o644); err != nil || p.resumed == 0 {
+		return err
+	}
+	p.extent = p.resumed
+	p.dirty.add(0, p.extent)
+	return p.note(record{off: 0, size: p.resumed})
+}
+
+// adopt takes over a partial file of another client. One that is too long is worthless.
+func (p *partial) adopt(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	if p.size < 0 || info.Size() > p.size || os.Rename(path, p.path) != nil {
+		os.Remove(path)
+		return false
+	}
+	p.got = p.have.add(0, info.Size())
+	p.resumed = info.Size()
+	return true
 }
 
 // note adds a record to the journal. One that goes on where the last one ended, without hashes, extends that one.
@@ -307,49 +316,60 @@ func (p *partial) reset() error {
 
 // close leaves what is there for a later run.
 func (p *partial) close() {
-	unuse(p.path)
-	if p.journal != nil && p.etag != "" {
-		p.journal.WriteAt(formatHeader(p.etag, p.size, owner{host: "-", start: "-"}), 0)
-	}
+	p.closeFiles()
+	unclaim(p.path)
+}
+
+func (p *partial) closeFiles() {
 	if p.file != nil {
 		p.file.Close()
 	}
 	if p.journal != nil {
+		p.journal.WriteAt(formatHeader(p.etag, p.size, owner{host: "-", start: "-"}), 0)
 		p.journal.Close()
 	}
 }
 
 // discard closes and removes both files.
 func (p *partial) discard() {
-	p.close()
+	p.closeFiles()
 	os.Remove(p.path)
 	os.Remove(journalName(p.path))
+	unclaim(p.path)
 }
 
-// publish makes the partial file the blob. It must be whole and verified.
+// publish makes the partial file the blob. It must be whole and verified. Until the file has its new name its journal
+// says that somebody is at work on it, so that nobody takes it over. After an error discard is to be called.
 func (p *partial) publish(blob string) error {
 	if p.extent < p.size {
 		if err := p.file.Truncate(p.size); err != nil {
 			return err
 		}
 	}
-	journal, path := journalName(p.path), p.path
-	p.close()
+	p.file.Close() // Windows renames no open file
+	path := p.path
 	if err := rename(path, blob); err != nil {
 		return err
 	}
-	os.Remove(journal)
 	p.moved(blob)
+	p.journal.Close()
+	os.Remove(journalName(path))
+	unclaim(path)
 	return nil
 }
 
-// open holds the partial files that this process is writing. It tells them from those of an earlier process with the
-// same number; like a file lock it belongs to the process.
+// open holds the partial files that this process is writing. It keeps two pulls of one process apart, and tells their
+// files from those of an earlier process with the same number; like a file lock it belongs to the process.
 var open sync.Map // path → struct{}
 
-func use(path string)        { open.Store(path, struct{}{}) }
-func unuse(path string)      { open.Delete(path) }
-func inUse(path string) bool { _, ok := open.Load(path); return ok }
+func claim(path string) bool {
+	_, taken := open.LoadOrStore(path, struct{}{})
+	return !taken
+}
+
+func unclaim(path string) { open.Delete(path) }
+
+func claimed(path string) bool { _, ok := open.Load(path); return ok }
 
 // staleAfter is when a partial file whose owner can't be known counts as left behind.
 const staleAfter = 24 * time.Hour
@@ -369,7 +389,7 @@ func sweep(blob string) {
 			var skip string
 			var o owner
 			if n, _ := fmt.Sscanf(string(head), "gesso-partial %s %s %s %s %d %s", &skip, &skip, &skip, &o.host, &o.pid, &o.start); n == 6 {
-				alive = o.alive(name)
+				alive = claimed(name) || o.alive()
 			}
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			alive = true

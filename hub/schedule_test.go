@@ -112,7 +112,7 @@ func playFaults(t *testing.T, seed uint64, evil string) string {
 			t.Errorf("unexpected error %T: %v", err, err)
 		}
 	}
-	h.Fault = nil
+	h.Change(func() { h.Fault = nil })
 	cfg.Timeout, cfg.MetadataTimeout = 0, 0
 	if r, err = Pull(context.Background(), cfg, "acme/tiny", Options{}); err != nil {
 		t.Fatalf("without faults: %v", err)

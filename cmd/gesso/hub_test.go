@@ -435,13 +435,15 @@ func TestPullInterrupted(t *testing.T) {
 	f := repo.AddLFS("vae/diffusion_pytorch_model.safetensors", big)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	h.Pace = 2 * time.Millisecond
-	h.Fault = func(r *hubtest.Request) *hubtest.Fault {
-		if r.Kind == hubtest.Content {
-			time.AfterFunc(150*time.Millisecond, cancel)
+	h.Change(func() {
+		h.Pace = 2 * time.Millisecond
+		h.Fault = func(r *hubtest.Request) *hubtest.Fault {
+			if r.Kind == hubtest.Content {
+				time.AfterFunc(150*time.Millisecond, cancel)
+			}
+			return nil
 		}
-		return nil
-	}
+	})
 	var out, errs bytes.Buffer
 	code := run(ctx, &environment{stdout: &out, stderr: &errs, getenv: func(k string) string { return env[k] }, now: time.Now}, []string{"pull", "acme/tiny"})
 	if code != exitInterrupted || out.Len() > 0 || !strings.Contains(errs.String(), "run the command again") {
@@ -453,7 +455,7 @@ func TestPullInterrupted(t *testing.T) {
 	if code, _, stderr := command(t, with(env, "HF_HUB_OFFLINE", "1"), "pull", "acme/tiny"); code != exitFailed {
 		t.Errorf("a half download was taken for whole: %s", stderr)
 	}
-	h.Fault, h.Pace = nil, 0
+	h.Change(func() { h.Fault, h.Pace = nil, 0 })
 	h.Forget()
 	if code, _, stderr := command(t, env, "pull", "acme/tiny"); code != exitOK {
 		t.Fatal(stderr)

@@ -24,9 +24,10 @@ func (s *Server) begin(r *http.Request, kind Kind, onCDN bool) (index int, fault
 	}
 	s.requests = append(s.requests, req)
 	index = len(s.requests) - 1
+	choose := s.Fault
 	s.mu.Unlock()
-	if s.Fault != nil {
-		fault = s.Fault(&req)
+	if choose != nil {
+		fault = choose(&req)
 	}
 	if fault == nil {
 		fault = &Fault{}
@@ -335,7 +336,8 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, body io.Reader, wa
 
 // copy sends n bytes, at the server's pace, and reports whether all went out.
 func (s *Server) copy(w http.ResponseWriter, body io.Reader, n int64, index int) bool {
-	if s.Pace == 0 {
+	pace := s.pace()
+	if pace == 0 {
 		sent, err := io.CopyN(w, body, n)
 		s.sent(index, sent)
 		return err == nil
@@ -349,7 +351,7 @@ func (s *Server) copy(w http.ResponseWriter, body io.Reader, n int64, index int)
 		}
 		n -= sent
 		http.NewResponseController(w).Flush()
-		time.Sleep(s.Pace)
+		time.Sleep(pace)
 	}
 	return true
 }

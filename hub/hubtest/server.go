@@ -33,7 +33,7 @@ import (
 	"github.com/gesso-go/gesso/hub/xet"
 )
 
-// Server is a Hub. Its fields may be set before the first request.
+// Server is a Hub. Its fields may be set before the first request, and later by Change.
 type Server struct {
 	Token   string // if set, requests need it
 	Fault   func(*Request) *Fault
@@ -145,7 +145,7 @@ func New() *Server {
 func (s *Server) start(handler http.HandlerFunc) *httptest.Server {
 	server := httptest.NewUnstartedServer(handler)
 	server.Config.ConnState = func(c net.Conn, state http.ConnState) {
-		if tcp, ok := c.(*net.TCPConn); ok && state == http.StateNew && s.Pace > 0 {
+		if tcp, ok := c.(*net.TCPConn); ok && state == http.StateNew && s.pace() > 0 {
 			tcp.SetWriteBuffer(8 << 10)
 		}
 	}
@@ -158,6 +158,19 @@ func (s *Server) URL() string { return s.hub.URL }
 
 // CDN is the content server's address, of another origin.
 func (s *Server) CDN() string { return s.cdn.URL }
+
+// Change sets fields while requests may be under way.
+func (s *Server) Change(set func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	set()
+}
+
+func (s *Server) pace() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Pace
+}
 
 // Close ends the Hub and its connections.
 func (s *Server) Close() {
