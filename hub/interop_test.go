@@ -13,6 +13,7 @@ import (
 
 	"github.com/gesso-go/gesso/hub/hubtest"
 	"github.com/gesso-go/gesso/hub/xet"
+	"github.com/gesso-go/gesso/internal/shareddata"
 )
 
 // python runs the real client. GESSO_HUB_PYTHON names an interpreter that has huggingface_hub and hf_xet; without it
@@ -217,5 +218,65 @@ func TestInteropUploadedFiles(t *testing.T) {
 	sameFiles(t, r.Dir, repo, names)
 	if n := len(h.Requests(hubtest.Content)); n > 0 {
 		t.Errorf("%d files came by plain HTTP", n)
+	}
+}
+
+// A xorb and a shard that the official uploader sent, without Python: three files of one xorb, whose terms overlap,
+// repeat and come in any order.
+func TestPullStoredUpload(t *testing.T) {
+	dir := shareddata.Dir(t, "data", "xet")
+	read := func(elem ...string) []byte {
+		t.Helper()
+		data, err := os.ReadFile(filepath.Join(elem...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	h := hubtest.New()
+	defer h.Close()
+	xorb := read(dir, "673f9d18e8bd04ae912dda73037f080a100c4169829ea793990ddb8cd88ef091.xorb")
+	_, leaves, err := xet.ReadXorb(xorb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.AddXorb(xorb, leaves); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.AddShard(read(dir, "upload.shard.bin")); err != nil {
+		t.Fatal(err)
+	}
+	var files map[string]struct {
+		Xet    string `json:"xet_hash"`
+		Size   int64  `json:"size"`
+		SHA256 string `json:"sha256"`
+	}
+	if err := json.Unmarshal(read(dir, "files.json"), &files); err != nil {
+		t.Fatal(err)
+	}
+	repo := h.AddModel("acme/tiny")
+	for name, f := range files {
+		hash, err := xet.ParseHash(f.Xet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Stored(hash) {
+			repo.AddKnown(name, f.Size, f.SHA256, hash, nil)
+		}
+	}
+	if n := len(repo.Files()); n < 3 {
+		t.Fatalf("the shard has %d of the files", n)
+	}
+	r, err := Pull(context.Background(), testConfig(t, h), "acme/tiny", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range repo.Files() {
+		if got := sha256Hex(read(r.Dir, f.Path)); got != f.SHA256 {
+			t.Errorf("%s: sha256 %s, want %s", f.Path, got, f.SHA256)
+		}
+	}
+	if len(h.Requests(hubtest.Content)) > 0 {
+		t.Error("files came by plain HTTP")
 	}
 }
