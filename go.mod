@@ -8,6 +8,8 @@ require (
 	golang.org/x/sys v0.50.0
 )
 
+require github.com/ebitengine/purego v0.11.3 // indirect
+
 require (
 	github.com/VividCortex/ewma v1.2.0 // indirect
 	github.com/acarl005/stripansi v0.0.0-20180116102854-5a71ef0e047d // indirect

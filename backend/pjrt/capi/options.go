@@ -1,0 +1,59 @@
+package capi
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+)
+
+// CompileOptions are the parts of xla.CompileOptionsProto that Gesso needs. The zero value compiles for one device.
+type CompileOptions struct {
+	Replicas   int // 0 means 1
+	Partitions int // 0 means 1
+	SPMD       bool
+	Shardy     bool              // the program has sdy annotations
+	Devices    []int             // ids, one row of partitions for each replica; nil leaves them to the plugin
+	Flags      map[string]string // XLA's debug options by name, such as xla_allow_excess_precision
+}
+
+// Encode returns the message in protobuf's wire format, always the same bytes for the same options.
+func (o CompileOptions) Encode() []byte {
+	replicas, partitions := max(o.Replicas, 1), max(o.Partitions, 1)
+	var build []byte               // ExecutableBuildOptionsProto
+	build = protoInt(build, 1, -1) // device_ordinal: unset
+	build = protoInt(build, 4, int64(replicas))
+	build = protoInt(build, 5, int64(partitions))
+	if o.SPMD {
+		build = protoInt(build, 6, 1) // use_spmd_partitioning
+	}
+	if len(o.Devices) == replicas*partitions {
+		// DeviceAssignmentProto: replica_count, computation_count, for each partition its replicas' device ids
+		assignment := protoInt(protoInt(nil, 1, int64(replicas)), 2, int64(partitions))
+		for p := range partitions {
+			var ids []byte
+			for r := range replicas {
+				ids = binary.AppendUvarint(ids, uint64(o.Devices[r*partitions+p]))
+			}
+			assignment = protoBytes(assignment, 3, protoBytes(nil, 1, ids))
+		}
+		build = protoBytes(build, 9, assignment)
+	}
+	if o.Shardy {
+		build = protoInt(build, 19, 1) // use_shardy_partitioner
+	}
+	b := protoBytes(nil, 3, build)
+	for _, name := range slices.Sorted(maps.Keys(o.Flags)) {
+		value := protoBytes(nil, 1, []byte(o.Flags[name])) // OptionOverrideProto.string_field, taken for every type
+		b = protoBytes(b, 7, protoBytes(protoBytes(nil, 1, []byte(name)), 2, value))
+	}
+	return b
+}
+
+func protoInt(b []byte, field int, v int64) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(field)<<3), uint64(v))
+}
+
+func protoBytes(b []byte, field int, v []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(field)<<3|2)
+	return append(binary.AppendUvarint(b, uint64(len(v))), v...)
+}

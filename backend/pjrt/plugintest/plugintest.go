@@ -1,0 +1,57 @@
+// Package plugintest finds the PJRT plugins that tests run on.
+//
+// Plugins are not part of the repository. They are looked for in the environment variable GESSO_PLUGIN_XLA_CPU (one
+// path), then as *.so in plugins/xla-cpu of Gesso's cache folder ($XDG_CACHE_HOME/gesso, normally ~/.cache/gesso).
+// CONTRIBUTING.md says how they get there.
+package plugintest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// XLACPU runs fn as a subtest for each of XLA's CPU plugins on this machine. Where there is none the test is skipped, or
+// fails if GESSO_REQUIRE_PLUGINS=1.
+func XLACPU(t *testing.T, fn func(t *testing.T, path string)) {
+	t.Helper()
+	for _, path := range find(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".so"), func(t *testing.T) { fn(t, path) })
+	}
+}
+
+// Newest returns the path of one of XLA's CPU plugins: the first in alphabetical order.
+func Newest(t testing.TB) string {
+	t.Helper()
+	paths := find(t)
+	for _, p := range paths {
+		if strings.Contains(p, "lammps") {
+			return p
+		}
+	}
+	return paths[0]
+}
+
+func find(t testing.TB) []string {
+	t.Helper()
+	if path := os.Getenv("GESSO_PLUGIN_XLA_CPU"); path != "" {
+		return []string{path}
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Skip(err)
+	}
+	dir := filepath.Join(cache, "gesso", "plugins", "xla-cpu")
+	paths, err := filepath.Glob(filepath.Join(dir, "*.so"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(paths) == 0 {
+		if os.Getenv("GESSO_REQUIRE_PLUGINS") == "1" {
+			t.Fatalf("XLA's CPU plugin is required, but GESSO_PLUGIN_XLA_CPU is not set and %s has none", dir)
+		}
+		t.Skipf("no plugin in %s", dir)
+	}
+	return paths
+}
