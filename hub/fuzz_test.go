@@ -18,6 +18,7 @@ func FuzzParseRef(f *testing.F) {
 		"org/name", "org/name@refs/pr/1", "hf://datasets/org/name@v1/a/b.txt", "hf://buckets/org/b/prefix/",
 		"https://huggingface.co/org/name/blob/refs%2Fpr%2F1/x.json", "https://hf.co/org/name/tree/main/a?b#c", "hf://org/name@/x",
 		"../x", "org/name@..", "https://huggingface.co@evil.example/org/name", "hf://org/name/a//b", `org\name`,
+		"https://huggingface.co/o/n/blob/a%2Fb/c", "hf://o/n@a%252Fb/c",
 	} {
 		f.Add(s)
 	}
@@ -205,6 +206,9 @@ func TestParseRef(t *testing.T) {
 		{"hf://models/org/name@main/vae/config.json", Ref{Model, "org/name", "main", "vae/config.json"}},
 		{"hf://org/name@refs/pr/1/vae/", Ref{Model, "org/name", "refs/pr/1", "vae"}},
 		{"hf://org/name@refs/convert/parquet", Ref{Model, "org/name", "refs/convert/parquet", ""}},
+		{"hf://org/name@feature%2Fone/vae", Ref{Model, "org/name", "feature/one", "vae"}},
+		{"org/name@feature/one", Ref{Model, "org/name", "feature/one", ""}},
+		{"https://huggingface.co/org/name/blob/feature%2Fone/a.txt", Ref{Model, "org/name", "feature/one", "a.txt"}},
 		{"hf://datasets/org/name/a.csv", Ref{Dataset, "org/name", "", "a.csv"}},
 		{"hf://buckets/org/things/some/prefix", Ref{Bucket, "org/things", "", "some/prefix"}},
 		{"https://huggingface.co/org/name", Ref{Model, "org/name", "", ""}},

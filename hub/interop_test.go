@@ -267,7 +267,7 @@ func TestPullStoredUpload(t *testing.T) {
 	if n := len(repo.Files()); n < 3 {
 		t.Fatalf("the shard has %d of the files", n)
 	}
-	r, err := Pull(context.Background(), testConfig(t, h), "acme/tiny", Options{})
+	r, err := Pull(context.Background(), testConfig(t, h), "acme/tiny", Options{Include: []string{"*"}})
 	if err != nil {
 		t.Fatal(err)
 	}

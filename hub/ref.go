@@ -33,11 +33,18 @@ type Ref struct {
 // String prints the reference in the form that ParseRef reads.
 func (r Ref) String() string {
 	s := r.Repo
-	if r.Revision != "" {
-		s += "@" + r.Revision
-	}
 	if r.Kind == Model && r.Path == "" {
+		if r.Revision != "" {
+			s += "@" + r.Revision
+		}
 		return s
+	}
+	if r.Revision != "" {
+		rev := r.Revision
+		if !serverRef.MatchString(rev) { // else its slashes would begin the path
+			rev = strings.NewReplacer("%", "%25", "/", "%2F").Replace(rev)
+		}
+		s += "@" + rev
 	}
 	if r.Kind != Model {
 		s = r.Kind.plural() + "/" + s
@@ -58,6 +65,7 @@ func (r Ref) revision() string {
 var (
 	repoName   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$`)
 	commitName = regexp.MustCompile(`^[0-9a-f]{40}$`)
+	serverRef  = regexp.MustCompile(`^refs/(pr|convert)/[^/]+$`)
 )
 
 // ParseRef reads a reference to a repository:
@@ -147,7 +155,9 @@ func ParseRef(s, endpoint string) (Ref, error) {
 		}
 	} else if rev == "refs" && len(rest) >= 2 && (rest[0] == "pr" || rest[0] == "convert") {
 		rev, rest = "refs/"+rest[0]+"/"+rest[1], rest[2:]
-	} else if !strings.Contains(s, "://") && hasRev && len(rest) > 0 {
+	} else if strings.Contains(s, "://") {
+		rev = strings.NewReplacer("%2F", "/", "%2f", "/", "%25", "%").Replace(rev)
+	} else if hasRev && len(rest) > 0 {
 		// Without a scheme all that follows the @ is the revision, which may hold slashes.
 		rev, rest = strings.Join(append([]string{rev}, rest...), "/"), nil
 	}
