@@ -188,6 +188,9 @@ func (a *Array) Convert(d DType) (*Array, error) {
 		return out, nil
 	}
 	out := New(d, a.Shape...)
+	if convertHalf(out, a) {
+		return out, nil
+	}
 	switch d {
 	case F32:
 		o := View[float32](out.Data)
