@@ -4,8 +4,8 @@
 //	python3 -m venv venv && venv/bin/pip install huggingface_hub==2.4.0 hf_xet==1.8.0
 //	go run ./bench/hub -python venv/bin/python
 //
-// It prints, for each way of fetching, the median seconds, the throughput of the file's own bytes, and by how much the
-// process's peak resident memory is above what it was before the download.
+// It prints, for each way of fetching, the median seconds, the throughput of the file's own bytes, the mean processor time
+// of the client's process, and by how much its peak resident memory is above what it was before the download.
 package main
 
 import (
@@ -30,8 +30,9 @@ import (
 
 // outcome is what a client's process reports.
 type outcome struct {
-	Seconds float64 `json:"seconds"`
-	Memory  int64   `json:"memory"` // bytes above the start
+	Seconds float64       `json:"seconds"`
+	Memory  int64         `json:"memory"` // bytes above the start
+	cpu     time.Duration // of the process, from its start to its end
 }
 
 func main() {
@@ -103,16 +104,17 @@ func run(mb, files, rounds int, python, dir string, sparse int64) error {
 			results[c.name] = append(results[c.name], o)
 		}
 	}
-	fmt.Printf("\n%-28s %10s %10s %14s\n", "client", "seconds", "MB/s", "memory, MB")
+	fmt.Printf("\n%-28s %10s %10s %12s %14s\n", "client", "seconds", "MB/s", "cpu seconds", "memory, MB")
 	for _, c := range clients {
 		all := results[c.name]
 		slices.SortFunc(all, func(a, b outcome) int { return int((a.Seconds - b.Seconds) * 1e6) })
-		memory := int64(0)
+		memory, cpu := int64(0), time.Duration(0)
 		for _, o := range all {
 			memory = max(memory, o.Memory)
+			cpu += o.cpu / time.Duration(len(all))
 		}
 		median := all[len(all)/2].Seconds
-		fmt.Printf("%-28s %10.2f %10.0f %14d\n", c.name, median, float64(total)/1e6/median, memory>>20)
+		fmt.Printf("%-28s %10.2f %10.0f %12.2f %14d\n", c.name, median, float64(total)/1e6/median, cpu.Seconds(), memory>>20)
 	}
 	return nil
 }
@@ -133,6 +135,7 @@ func child(xet bool, endpoint, cache string, env []string, program string, args 
 	}
 	var o outcome
 	err = json.Unmarshal(out, &o)
+	o.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	return o, err
 }
 
@@ -162,7 +165,7 @@ func pull() {
 	before, start := memory("VmRSS"), time.Now()
 	_, err = hub.Pull(context.Background(), cfg, "bench/model", hub.Options{})
 	fail(err)
-	fail(json.NewEncoder(os.Stdout).Encode(outcome{time.Since(start).Seconds(), memory("VmHWM") - before}))
+	fail(json.NewEncoder(os.Stdout).Encode(outcome{Seconds: time.Since(start).Seconds(), Memory: memory("VmHWM") - before}))
 }
 
 // memory reads a value of /proc/self/status, in bytes; 0 where there is no such file.
