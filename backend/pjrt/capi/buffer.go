@@ -100,13 +100,7 @@ func (b *Buffer) ToHost(dst []byte) (*Event, error) {
 		return nil, err
 	}
 	// Without a layout the device's own would come, which need not be row-major.
-	order := make([]int64, len(dims))
-	for i := range order {
-		order[i] = int64(len(dims) - 1 - i)
-	}
-	layout := &layoutArgs{}
-	layout.size, layout.tiled.size = unsafe.Sizeof(*layout), unsafe.Sizeof(layout.tiled)
-	layout.tiled.minorToMajor, layout.tiled.minorToMajorSize = first(order), uintptr(len(order))
+	layout := rowMajor(len(dims))
 	a := &toHostArgs{src: h, layout: layout, dst: first(dst), dstSize: uintptr(len(dst))}
 	if len(dst) == 0 {
 		a.dst = unsafe.Pointer(&noData[0])
@@ -116,6 +110,18 @@ func (b *Buffer) ToHost(dst []byte) (*Event, error) {
 	}
 	b.p.hold(a.event, dst)
 	return newEvent(b.p, a.event), nil
+}
+
+// rowMajor is a PJRT_Buffer_MemoryLayout with the last axis fastest.
+func rowMajor(rank int) *layoutArgs {
+	order := make([]int64, rank)
+	for i := range order {
+		order[i] = int64(rank - 1 - i)
+	}
+	l := &layoutArgs{}
+	l.size, l.tiled.size = unsafe.Sizeof(*l), unsafe.Sizeof(l.tiled)
+	l.tiled.minorToMajor, l.tiled.minorToMajorSize = first(order), uintptr(rank)
+	return l
 }
 
 // ElementType returns the type of the elements.

@@ -283,7 +283,7 @@ func TestErrors(t *testing.T) {
 		if _, err := c.Compile([]byte(double4), "no such format", capi.CompileOptions{}); err == nil {
 			t.Error("an unknown format was accepted")
 		}
-		_, err := c.Compile([]byte(double4), capi.FormatMLIR, capi.CompileOptions{Flags: map[string]string{"xla_no_such_option": "1"}})
+		_, err := c.Compile([]byte(double4), capi.FormatMLIR, capi.CompileOptions{Flags: map[string]any{"xla_no_such_option": "1"}})
 		if err == nil || !strings.Contains(err.Error(), "xla_no_such_option") {
 			t.Errorf("an unknown flag: %v", err)
 		}

@@ -255,7 +255,7 @@ type (
 		numDims uintptr
 		typ     int32
 		_       int32
-		layout  unsafe.Pointer
+		layout  *layoutArgs
 		buffer  uintptr // out
 		fulfill uintptr // out
 	}

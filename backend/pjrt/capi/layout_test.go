@@ -122,8 +122,8 @@ func TestCompileOptions(t *testing.T) {
 			append(append([]byte{0x1a, 26}, minusOne...), 0x20, 1, 0x28, 1, 0x4a, 9, 0x08, 1, 0x10, 1, 0x1a, 3, 0x0a, 1, 3)},
 		{"partitions", CompileOptions{Partitions: 2, SPMD: true, Shardy: true, Devices: []int{0, 1}},
 			append(append([]byte{0x1a, 36}, minusOne...), 0x20, 1, 0x28, 2, 0x30, 1, 0x4a, 14, 0x08, 1, 0x10, 2, 0x1a, 3, 0x0a, 1, 0, 0x1a, 3, 0x0a, 1, 1, 0x98, 1, 1)},
-		{"flags", CompileOptions{Flags: map[string]string{"b": "2", "a": "1"}},
-			append(append(append([]byte{0x1a, 15}, minusOne...), 0x20, 1, 0x28, 1), 0x3a, 8, 0x0a, 1, 'a', 0x12, 3, 0x0a, 1, '1', 0x3a, 8, 0x0a, 1, 'b', 0x12, 3, 0x0a, 1, '2')},
+		{"flags", CompileOptions{Flags: map[string]any{"b": "2", "a": true}},
+			append(append(append([]byte{0x1a, 15}, minusOne...), 0x20, 1, 0x28, 1), 0x3a, 7, 0x0a, 1, 'a', 0x12, 2, 0x10, 1, 0x3a, 8, 0x0a, 1, 'b', 0x12, 3, 0x0a, 1, '2')},
 	} {
 		if got := c.o.Encode(); !bytes.Equal(got, c.want) {
 			t.Errorf("%s:\n  % x\nexpected\n  % x", c.name, got, c.want)

@@ -2,7 +2,9 @@ package capi
 
 import (
 	"encoding/binary"
+	"fmt"
 	"maps"
+	"math"
 	"slices"
 )
 
@@ -11,9 +13,9 @@ type CompileOptions struct {
 	Replicas   int // 0 means 1
 	Partitions int // 0 means 1
 	SPMD       bool
-	Shardy     bool              // the program has sdy annotations
-	Devices    []int             // ids, one row of partitions for each replica; nil leaves them to the plugin
-	Flags      map[string]string // XLA's debug options by name, such as xla_allow_excess_precision
+	Shardy     bool           // the program has sdy annotations
+	Devices    []int          // ids, one row of partitions for each replica; nil leaves them to the plugin
+	Flags      map[string]any // XLA's debug options by name, such as xla_allow_excess_precision: string, bool, int or float64
 }
 
 // Encode returns the message in protobuf's wire format, always the same bytes for the same options.
@@ -43,10 +45,25 @@ func (o CompileOptions) Encode() []byte {
 	}
 	b := protoBytes(nil, 3, build)
 	for _, name := range slices.Sorted(maps.Keys(o.Flags)) {
-		value := protoBytes(nil, 1, []byte(o.Flags[name])) // OptionOverrideProto.string_field, taken for every type
-		b = protoBytes(b, 7, protoBytes(protoBytes(nil, 1, []byte(name)), 2, value))
+		b = protoBytes(b, 7, protoBytes(protoBytes(nil, 1, []byte(name)), 2, protoOverride(o.Flags[name])))
 	}
 	return b
+}
+
+// protoOverride is an OptionOverrideProto. What is none of its types goes as text, which XLA takes for every option.
+func protoOverride(v any) []byte {
+	switch x := v.(type) {
+	case bool:
+		if x {
+			return protoInt(nil, 2, 1)
+		}
+		return protoInt(nil, 2, 0)
+	case int:
+		return protoInt(nil, 3, int64(x))
+	case float64:
+		return binary.LittleEndian.AppendUint64([]byte{4<<3 | 1}, math.Float64bits(x))
+	}
+	return protoBytes(nil, 1, fmt.Append(nil, v))
 }
 
 func protoInt(b []byte, field int, v int64) []byte {

@@ -13,7 +13,7 @@ func (c *Client) NewPromise(t ElementType, dims []int64, m *Memory) (*Buffer, *P
 	if err != nil {
 		return nil, nil, err
 	}
-	a := &createAliasArgs{client: h, memory: m.h, dims: first(dims), numDims: uintptr(len(dims)), typ: int32(t)}
+	a := &createAliasArgs{client: h, memory: m.h, dims: first(dims), numDims: uintptr(len(dims)), typ: int32(t), layout: rowMajor(len(dims))}
 	if err := call(c.p, slotClientCreateAliasBuffer, a); err != nil {
 		return nil, nil, err
 	}
@@ -33,7 +33,11 @@ func (p *Promise) Fulfill(b *Buffer) error {
 // Fail makes the promised buffer, and all that is computed from it, fail. Once.
 func (p *Promise) Fail(code Code, message string) error {
 	m := append([]byte(message), 0)
-	return call(p.c.p, slotClientFulfillAliasBuffer, &fulfillAliasArgs{
+	err := call(p.c.p, slotClientFulfillAliasBuffer, &fulfillAliasArgs{
 		client: p.c.h.Load(), code: int32(code), message: first(m), messageSize: uintptr(len(message)), fulfill: p.fulfill,
 	})
+	if CodeOf(err) == code { // XLA returns the error that it has been given
+		return nil
+	}
+	return err
 }
