@@ -35,6 +35,7 @@ func newRootCommand(env *environment) *cobra.Command {
 		newRmCommand(env),
 		newXetCommand(env),
 		newVerifyCommand(env),
+		newBenchCommand(env),
 		newShowCommand(env),
 		newDevicesCommand(env),
 		newVersionCommand(env),

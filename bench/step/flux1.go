@@ -1,0 +1,41 @@
+package step
+
+import (
+	"github.com/gesso-go/gesso/engine"
+	"github.com/gesso-go/gesso/model/flux"
+	"github.com/gesso-go/gesso/nn"
+	"github.com/gesso-go/gesso/tensor"
+)
+
+// fluxText is the length of the prompt in tokens: FluxPipeline's default.
+const fluxText = 512
+
+// flux1 is FLUX.1-dev: double and single blocks, guidance embedded.
+func flux1(o *Options, layers []int) *network {
+	c := flux.Defaults()
+	c.Layers, c.SingleLayers, c.GuidanceEmbed = layers[0], layers[1], true
+	m := flux.New(c)
+	h, w := o.Height/16, o.Width/16 // tokens: patches of 2×2 latents of 8×8 pixels
+	ids := make([][]float64, fluxText, fluxText+h*w)
+	for i := range ids {
+		ids[i] = []float64{0, 0, 0}
+	}
+	for y := range h {
+		for x := range w {
+			ids = append(ids, []float64{0, float64(y), float64(x)})
+		}
+	}
+	cos, sin := c.Rope(ids)
+	return &network{
+		model: m, tokens: len(ids),
+		inputs: []*tensor.Array{
+			wave(o.DType, o.Batch, h*w, c.InChannels), wave(o.DType, o.Batch, fluxText, c.JointDim), wave(o.DType, o.Batch, c.PooledDim),
+			wave(o.DType, o.Batch), wave(tensor.F32, o.Batch), cos, sin,
+		},
+		forward: func(in []engine.Value) []engine.Value {
+			return []engine.Value{m.Forward(flux.Inputs{
+				Hidden: in[0], Text: in[1], Pooled: in[2], Timestep: in[3], Guidance: in[4], Rope: nn.Rope{Cos: in[5], Sin: in[6]},
+			})}
+		},
+	}
+}

@@ -1,0 +1,168 @@
+// Package step times one denoising step of a real network at real dimensions, with random weights made in memory.
+//
+//	r, err := step.Run(ctx, step.Options{Arch: "flux1", Layers: "2,2", Height: 512, Width: 512, DType: tensor.BF16})
+//	fmt.Println(r.Seconds, r.PercentOfPeak)
+//
+// The code that runs is the model's own; only the numbers of its parameters are made up. Operations are counted from the
+// programs that the engine compiles, so a new network needs no more than an entry in [Archs].
+package step
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gesso-go/gesso/backend/cpu"
+	"github.com/gesso-go/gesso/backend/cpu/isa"
+	"github.com/gesso-go/gesso/bench/peak"
+	"github.com/gesso-go/gesso/bench/random"
+	"github.com/gesso-go/gesso/engine"
+	"github.com/gesso-go/gesso/nn"
+	"github.com/gesso-go/gesso/tensor"
+)
+
+// Options say what is timed. Arch must be set; the zero value of the rest is a 1024×1024 picture in f32, all layers.
+type Options struct {
+	Arch          string       // a key of Archs
+	Layers        string       // repeated blocks of each kind, such as "2,2"; "" or "all" for the model's own
+	Height, Width int          // of the picture, in pixels
+	Batch         int          // rows of one call
+	DType         tensor.DType // F32, BF16 or F16
+	Mode          engine.Mode
+	Threads       int           // 0 means all
+	ISA           string        // forces a level
+	MinSteps      int           // timed at least; 0 means 3
+	MinTime       time.Duration // steps are timed for at least so long
+	OnWarm        func()        // called after the warm-up, when steady state begins; nil for nothing
+}
+
+// Result is what a run measured. Times are in seconds, rates in 1e9 operations a second.
+type Result struct {
+	Arch          string  `json:"arch"`
+	Layers        string  `json:"layers"`
+	Height        int     `json:"height"`
+	Width         int     `json:"width"`
+	Batch         int     `json:"batch"`
+	Tokens        int     `json:"tokens"` // rows of the joint sequence
+	DType         string  `json:"dtype"`
+	Mode          string  `json:"mode"`
+	ISA           string  `json:"isa"`
+	Threads       int     `json:"threads"`
+	Device        string  `json:"device"`
+	Parameters    int64   `json:"parameters"`
+	Steps         int     `json:"steps"`         // timed
+	First         float64 `json:"first_seconds"` // the warm-up: compiling, and memory touched first
+	Seconds       float64 `json:"seconds"`       // the median
+	Best          float64 `json:"best_seconds"`
+	CPUSeconds    float64 `json:"cpu_seconds"` // of all threads, for one step; 0 where the system doesn't tell
+	GFLOP         float64 `json:"gflop"`       // of products, convolutions and attention in one step
+	GFLOPS        float64 `json:"gflops"`      // GFLOP over Seconds
+	PeakGFLOPS    float64 `json:"peak_gflops"` // of the machine, see package peak
+	PercentOfPeak float64 `json:"percent_of_peak"`
+	Programs      int64   `json:"programs"` // started in one step
+	Compiles      int64   `json:"compiles"` // in the warm-up
+}
+
+// Run measures.
+func Run(ctx context.Context, o Options) (*Result, error) {
+	o = o.withDefaults()
+	client, err := cpu.New(cpu.Options{ISA: o.ISA, Threads: o.Threads})
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	counter := &counter{Client: client}
+	eng := engine.New(counter, engine.Options{Mode: o.Mode})
+	net, err := o.network()
+	if err != nil {
+		return nil, err
+	}
+	params := random.New(o.DType).Params(eng, net.model)
+	if err := nn.Bind(net.model, params, o.Arch); err != nil {
+		return nil, err
+	}
+	level, err := isa.Choose(o.ISA)
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{
+		Arch: o.Arch, Layers: net.layers, Height: o.Height, Width: o.Width, Batch: o.Batch, Tokens: net.tokens,
+		DType: o.DType.String(), Mode: o.Mode.String(), ISA: level.String(), Threads: client.Threads(),
+		Device: client.Devices()[0].Kind, Parameters: params.Count(),
+	}
+	return r, r.measure(ctx, &o, eng, counter, net)
+}
+
+func (o Options) withDefaults() Options {
+	set := func(v *int, d int) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	set(&o.Height, 1024)
+	set(&o.Width, 1024)
+	set(&o.Batch, 1)
+	set(&o.MinSteps, 3)
+	if o.DType == tensor.Invalid {
+		o.DType = tensor.F32
+	}
+	return o
+}
+
+// measure runs the warm-up and then the timed steps. A step is what a pipeline's is: inputs up, one call, the velocity
+// down.
+func (r *Result) measure(ctx context.Context, o *Options, eng *engine.Engine, counter *counter, net *network) error {
+	fn := eng.Function(o.Arch, net.forward)
+	step := func() error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		in := make([]engine.Value, len(net.inputs))
+		for i, a := range net.inputs {
+			in[i] = eng.Upload(a)
+		}
+		out, err := fn.Call(in...)[0].Read()
+		if err != nil {
+			return err
+		}
+		if i := out.FirstNonFinite(); i >= 0 {
+			return fmt.Errorf("element %d of the result is not finite", i)
+		}
+		return nil
+	}
+	start := time.Now()
+	if err := step(); err != nil {
+		return err
+	}
+	r.First = time.Since(start).Seconds()
+	if o.OnWarm != nil {
+		o.OnWarm()
+	}
+	before, flops := eng.Stats(), counter.flops.Load()
+	r.Compiles = before.Compiles
+	cpu0 := cpuSeconds()
+	var times []float64
+	for begin := time.Now(); len(times) < o.MinSteps || time.Since(begin) < o.MinTime; {
+		start := time.Now()
+		if err := step(); err != nil {
+			return err
+		}
+		times = append(times, time.Since(start).Seconds())
+	}
+	n := float64(len(times))
+	r.CPUSeconds = (cpuSeconds() - cpu0) / n
+	r.GFLOP = float64(counter.flops.Load()-flops) / n / 1e9
+	after := eng.Stats()
+	r.Programs = (after.Runs - before.Runs) / int64(len(times))
+	slices.Sort(times)
+	r.Steps, r.Best, r.Seconds = len(times), times[0], times[len(times)/2]
+	r.GFLOPS = r.GFLOP / r.Seconds
+	level, err := isa.Choose(o.ISA)
+	if err != nil {
+		return err
+	}
+	r.PeakGFLOPS = peak.Measure(level, o.DType, r.Threads) / 1e9
+	r.PercentOfPeak = 100 * r.GFLOPS / r.PeakGFLOPS
+	return nil
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestBenchStepPrintsAResult(t *testing.T) {
+	args := []string{"bench", "step", "--layers", "0,0", "--height", "16", "--width", "16", "--seconds", "0", "--mode", "compiled"}
+	profile := filepath.Join(t.TempDir(), "cpu.pprof")
+	code, stdout, stderr := command(t, nil, append(args, "--json", "--dtype", "f32", "--profile", profile)...)
+	if code != exitOK {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	var r map[string]any
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatalf("%v in %q", err, stdout)
+	}
+	for key, want := range map[string]any{"arch": "flux1", "layers": "0,0", "dtype": "f32", "mode": "compiled", "programs": 1.0, "tokens": 513.0} {
+		if r[key] != want {
+			t.Errorf("%s is %v, want %v", key, r[key], want)
+		}
+	}
+	for _, key := range []string{"seconds", "gflop", "gflops", "peak_gflops", "percent_of_peak"} {
+		if v, ok := r[key].(float64); !ok || v <= 0 {
+			t.Errorf("%s is %v, want a positive number", key, r[key])
+		}
+	}
+	if info, err := os.Stat(profile); err != nil || info.Size() == 0 {
+		t.Errorf("no profile was written: %v", err)
+	}
+	if code, stdout, stderr = command(t, nil, args...); code != exitOK || !strings.Contains(stdout, "s/step") {
+		t.Errorf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+}
+
+func TestBenchMistakes(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"bench step --arch vgg", "unknown"},
+		{"bench step --layers 1", "2 kinds of blocks"},
+		{"bench step --dtype i8", "expected f32, bf16 or f16"},
+		{"bench step 3", "takes flags only"},
+		{"bench run", "takes a command"},
+	} {
+		if code, _, stderr := command(t, nil, strings.Fields(c.args)...); code == exitOK || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: exit %d, %q; want %q", c.args, code, stderr, c.want)
+		}
+	}
+}
+
+func TestBenchStartOnce(t *testing.T) {
+	code, stdout, stderr := command(t, nil, "bench", "start", "--once")
+	if code != exitOK || stdout != ready+"\n" {
+		t.Errorf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+}
