@@ -12,7 +12,7 @@ const (
 	heapLimit  = 4 << 10   // smaller values are ordinary Go memory
 	hugeLimit  = 2 << 20   // larger ones ask for huge pages
 	growthStep = 64 << 20  // live bytes may grow by this much before a collection is asked for
-	idleLimit  = 256 << 20 // bytes kept for later
+	idleLimit  = 192 << 20 // bytes kept for later
 )
 
 // pool hands out memory from outside the Go heap and takes it back. See the package comment for its two rules.
