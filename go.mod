@@ -8,7 +8,11 @@ require (
 	golang.org/x/sys v0.50.0
 )
 
-require github.com/ebitengine/purego v0.11.3 // indirect
+require (
+	github.com/ebitengine/purego v0.11.3 // indirect
+	github.com/mattn/go-sixel v0.0.8 // indirect
+	github.com/soniakeys/quant v1.0.0 // indirect
+)
 
 require (
 	github.com/VividCortex/ewma v1.2.0 // indirect
