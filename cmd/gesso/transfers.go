@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"path"
+	"sync/atomic"
 	"time"
 
 	"github.com/gesso-go/gesso/hub"
@@ -19,7 +21,8 @@ type transfers struct {
 	bars  map[string]*mpb.Bar
 	done  map[string]int64 // bytes on the disk by file
 	start map[string]int64 // the same when its transfer began
-	last  time.Time
+	came  atomic.Int64     // bytes since the first bar; read while bars are drawn
+	since time.Time
 }
 
 func newTransfers(env *environment, quiet bool) *transfers {
@@ -38,13 +41,14 @@ func (t *transfers) update(e hub.Event) {
 		return
 	case hub.Planned:
 		if t.out != nil {
-			t.total, t.last = t.bar("total", e.Size, 1), t.env.now()
+			t.since = t.env.now()
+			t.total = t.bar("total", e.Size, true)
 		}
 		return
 	case hub.Started:
 		t.done[e.File], t.start[e.File] = e.Done, e.Done
 		if t.out != nil && t.bars[e.File] == nil {
-			t.bars[e.File] = t.bar(e.File, e.Size, 0)
+			t.bars[e.File] = t.bar(e.File, e.Size, false)
 		}
 	case hub.Advanced:
 		t.done[e.File] = e.Done
@@ -53,7 +57,7 @@ func (t *transfers) update(e hub.Event) {
 			t.done[e.File] = max(e.Done, t.done[e.File])
 		}
 		if b := t.bars[e.File]; b != nil {
-			b.Abort(true) // finished files make room
+			b.Abort(true)
 			delete(t.bars, e.File)
 		}
 	}
@@ -65,23 +69,39 @@ func (t *transfers) update(e hub.Event) {
 		for _, n := range t.done {
 			sum += n
 		}
-		now := t.env.now()
-		t.total.EwmaSetCurrent(sum, now.Sub(t.last))
-		t.last = now
+		t.came.Store(t.fetched())
+		t.total.SetCurrent(sum)
 	}
 }
 
-func (t *transfers) bar(name string, size int64, priority int) *mpb.Bar {
+func (t *transfers) bar(name string, size int64, all bool) *mpb.Bar {
 	if len(name) > 40 {
 		name = "…/" + path.Base(name)
 	}
-	ends := []decor.Decorator{decor.Percentage(decor.WC{W: 5})}
-	if priority > 0 {
-		ends = append(ends, decor.Name("  "), decor.EwmaSpeed(decor.SizeB1000(0), "% .1f", 30), decor.Name("  "), decor.EwmaETA(decor.ET_STYLE_GO, 30))
+	options := []mpb.BarOption{
+		mpb.BarPriority(len(t.start)), // in the order of their start
+		mpb.BarRemoveOnComplete(),     // finished files make room
 	}
-	return t.out.AddBar(max(size, 0), mpb.BarPriority(priority),
-		mpb.PrependDecorators(decor.Name(name+" ", decor.WCSyncSpaceR), decor.CountersKiloByte("% .1f / % .1f", decor.WCSyncWidth)),
-		mpb.AppendDecorators(ends...))
+	ends := []decor.Decorator{decor.Percentage(decor.WC{W: 5})}
+	if all {
+		options = []mpb.BarOption{mpb.BarPriority(math.MaxInt)}
+		ends = append(ends, decor.Any(t.rate))
+	}
+	sizes := func(s decor.Statistics) string { return sizeText(s.Current) + " / " + sizeText(s.Total) }
+	return t.out.AddBar(max(size, 0), append(options,
+		mpb.PrependDecorators(decor.Name(name+" ", decor.WCSyncSpaceR), decor.Any(sizes, decor.WCSyncWidth)),
+		mpb.AppendDecorators(ends...))...)
+}
+
+// rate tells how fast it goes and how long it will take, on the average of this run.
+func (t *transfers) rate(s decor.Statistics) string {
+	elapsed, came := t.env.now().Sub(t.since).Seconds(), t.came.Load()
+	if elapsed <= 0 || came <= 0 {
+		return ""
+	}
+	perSecond := float64(came) / elapsed
+	left := time.Duration(float64(s.Total-s.Current) / perSecond * float64(time.Second))
+	return fmt.Sprintf("  %s/s  %v", sizeText(int64(perSecond)), left.Round(time.Second))
 }
 
 // say prints a line above the bars.
