@@ -52,7 +52,7 @@ func sameBits(t *testing.T, name string, got, want *tensor.Array) {
 
 func TestRandnIsPyTorch(t *testing.T) {
 	goldenDirs(t, func(t *testing.T, dir string) {
-		all := readSafetensors(t, filepath.Join(dir, "randn.safetensors"))
+		all := shareddata.Tensors(t, filepath.Join(dir, "randn.safetensors"))
 		if len(all) < 5*7*4 {
 			t.Fatalf("only %d goldens", len(all))
 		}
@@ -97,7 +97,7 @@ func readIndex(t *testing.T, dir string) randnIndex {
 
 func TestSecondNormalIsKeptAcrossCalls(t *testing.T) {
 	goldenDirs(t, func(t *testing.T, dir string) {
-		all := readSafetensors(t, filepath.Join(dir, "randn_sequences.safetensors"))
+		all := shareddata.Tensors(t, filepath.Join(dir, "randn_sequences.safetensors"))
 		sequences := readIndex(t, dir).Sequences
 		if len(sequences) == 0 {
 			t.Fatal("no sequences")

@@ -74,7 +74,7 @@ func TestPipelineCases(t *testing.T) {
 			if err := s.SetTimesteps(p); err != nil {
 				t.Fatal(err)
 			}
-			all := readSafetensors(t, filepath.Join(filepath.Dir(file), "tensors.safetensors"))
+			all := shareddata.Tensors(t, filepath.Join(filepath.Dir(file), "tensors.safetensors"))
 			same(t, "sigmas", s.Sigmas(), all["sigmas"])
 			same(t, "timesteps", s.Timesteps(), all["timesteps"])
 			if !strings.Contains(c.Pipeline, "Inpaint") { // which changes the latents between steps
