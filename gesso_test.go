@@ -5,6 +5,8 @@ import (
 	"errors"
 	"image"
 	"image/draw"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -310,5 +312,31 @@ func TestRunsDoNotLeak(t *testing.T) {
 	}
 	if after := p.Stats().WeightBytes; after != before {
 		t.Errorf("weights were read again: %d, then %d bytes", before, after)
+	}
+}
+
+// A model's own settings are the defaults of a request.
+func TestModelSettings(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(schnell)); err != nil {
+		t.Fatal(err)
+	}
+	settings := filepath.Join(dir, "gesso.json")
+	if err := os.WriteFile(settings, []byte(`{"steps": 3, "height": 48, "width": 32, "max_sequence_length": 16}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := load(t, dir, gesso.Options{})
+	res := generate(t, p, gesso.Request{Prompts: []string{"x"}})
+	if res.Steps != 3 || res.Height != 48 || res.Width != 32 {
+		t.Errorf("%d steps, %d×%d", res.Steps, res.Width, res.Height)
+	}
+	if res := generate(t, p, gesso.Request{Prompts: []string{"x"}, Steps: 1, Width: 48}); res.Steps != 1 || res.Height != 48 || res.Width != 48 {
+		t.Errorf("the request's own values do not win: %d steps, %d×%d", res.Steps, res.Width, res.Height)
+	}
+	if err := os.WriteFile(settings, []byte(`{"steps": "many"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gesso.Load(t.Context(), dir, gesso.Options{}); err == nil || !strings.Contains(err.Error(), "gesso.json") || !strings.Contains(err.Error(), "steps") {
+		t.Errorf("wrong settings: %v", err)
 	}
 }

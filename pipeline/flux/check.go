@@ -17,21 +17,22 @@ func (r *run) check() error {
 	if err := r.checkSize(); err != nil {
 		return err
 	}
-	r.maxLength = q.MaxSequenceLength
+	settings := &r.p.settings
+	r.maxLength = pipeline.DefaultInt(q.MaxSequenceLength, pipeline.DefaultInt(settings.MaxSequenceLength, defaultMaxLength))
 	switch {
-	case r.maxLength == 0:
-		r.maxLength = defaultMaxLength
 	case r.maxLength < 0:
 		return fmt.Errorf("max_sequence_length must be positive, got %d", r.maxLength)
 	case r.maxLength > maxMaxLength:
 		return fmt.Errorf("max_sequence_length cannot be greater than %d, got %d", maxMaxLength, r.maxLength)
 	}
-	if err := pipeline.CheckSteps(q, defaultSteps); err != nil {
+	if err := pipeline.CheckSteps(q, pipeline.DefaultInt(settings.Steps, defaultSteps)); err != nil {
 		return err
 	}
 	r.guidance = defaultGuidance
-	if q.Guidance != nil {
-		r.guidance = *q.Guidance
+	for _, g := range []*float64{settings.Guidance, q.Guidance} {
+		if g != nil {
+			r.guidance = *g
+		}
 	}
 	if q.TrueCFGScale > 1 && !r.trueCFG() {
 		r.Warn("true_cfg_scale %g has no effect without a negative prompt", q.TrueCFGScale)

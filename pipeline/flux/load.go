@@ -34,6 +34,7 @@ type Pipeline struct {
 	config                flux.Config
 	scheduler             scheduler.Scheduler
 	vae                   *pipeline.VAE
+	settings              pipeline.Settings
 
 	clipWeights, t5Weights, weights *pipeline.Weights
 
@@ -64,6 +65,9 @@ func Load(f *pipeline.Folder, o pipeline.Options) (*Pipeline, error) {
 }
 
 func (p *Pipeline) load(f *pipeline.Folder, o pipeline.Options) (err error) {
+	if p.settings, err = f.Settings(); err != nil {
+		return err
+	}
 	if p.tokenizer, err = auto.Load(f.Path("tokenizer"), tokenizer.Options{}); err != nil {
 		return err
 	}
@@ -162,7 +166,7 @@ const sampleSize = 128
 // DefaultSize returns the default height and width in pixels.
 func (p *Pipeline) DefaultSize() (int, int) {
 	s := sampleSize * p.vae.Config.Scale()
-	return s, s
+	return pipeline.DefaultInt(p.settings.Height, s), pipeline.DefaultInt(p.settings.Width, s)
 }
 
 // BytesRead returns how many bytes of weights have been placed, as stored.
