@@ -1,0 +1,144 @@
+// Package stablehlo writes graphs as StableHLO text, which every PJRT plugin compiles.
+//
+//	text, err := stablehlo.Text(g, stablehlo.Options{})
+//
+// gives for x·2 of three numbers, with g named "twice":
+//
+//	module @twice {
+//	  func.func public @main(%arg0: tensor<3xf32>) -> tensor<3xf32> {
+//	    %0 = stablehlo.constant dense<2.0> : tensor<f32>
+//	    %1 = stablehlo.broadcast_in_dim %0, dims = [] : (tensor<f32>) -> tensor<3xf32>
+//	    %2 = stablehlo.multiply %arg0, %1 : tensor<3xf32>
+//	    return %2 : tensor<3xf32>
+//	  }
+//	}
+//
+// The text is deterministic, has one operation a line, and uses nothing newer than StableHLO 1.13. It says explicitly what
+// the graph implies: NumPy's broadcasts, the f32 in which an operation on a half type computes, the f32 in which sums
+// accumulate. Composites are written as their decomposition, unless [Options.Kernel] writes them.
+//
+// A compiler may still leave out a rounding to a half type between two operations of one program ("excess precision" in
+// XLA); whoever compiles the text turns that off where results must not depend on where programs are cut.
+package stablehlo
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gesso-go/gesso/graph"
+)
+
+// Options is how a graph is written. The zero value is right for every plugin.
+type Options struct {
+	// Alias says which input's memory an output takes over: output number by input number. The types must be the same.
+	Alias map[int]int
+
+	// Kernel returns what writes a composite node in a way of its own, or nil for its decomposition.
+	Kernel func(n *graph.Node) Kernel
+
+	// ErfInPrimitives writes erf as a polynomial in place of chlo.erf, for a parser that lacks the CHLO dialect.
+	ErfInPrimitives bool
+}
+
+// Kernel writes one composite operation on the given operands and returns its value, which must have n's type.
+type Kernel func(w *Writer, n *graph.Node, in []Value) (Value, error)
+
+// Text returns the module for g. Its entry is @main, as PJRT wants; g's name is the module's.
+func Text(g *graph.Graph, o Options) (string, error) {
+	low, err := lower(g, o)
+	if err != nil {
+		return "", err
+	}
+	w := &Writer{options: o}
+	body := &function{indent: "    "}
+	w.function = body
+	value := make(map[*graph.Node]Value, len(low.Inputs)+len(low.Nodes))
+	params := make([]string, len(low.Inputs))
+	for i, n := range low.Inputs {
+		value[n] = Value{fmt.Sprintf("%%arg%d", i), n.Type}
+		params[i] = value[n].Name + ": " + typeText(n.Type)
+		if out, ok := o.Alias[i]; ok {
+			if out < 0 || out >= len(low.Outputs) || !low.Outputs[out].Type.Equal(n.Type) {
+				return "", fmt.Errorf("stablehlo: graph %s: input %d cannot become output %d of %d", g.Name, i, out, len(low.Outputs))
+			}
+			params[i] += fmt.Sprintf(" {tf.aliasing_output = %d : i32}", out)
+		}
+	}
+	for i := range o.Alias {
+		if i < 0 || i >= len(low.Inputs) {
+			return "", fmt.Errorf("stablehlo: graph %s has no input %d to alias", g.Name, i)
+		}
+	}
+	for _, n := range low.Nodes {
+		in := make([]Value, len(n.In))
+		for i, c := range n.In {
+			in[i] = value[c]
+		}
+		v, err := w.node(n, in)
+		if err != nil {
+			return "", fmt.Errorf("stablehlo: graph %s: %s: %w", g.Name, n.Op, err)
+		}
+		if !v.Type.Equal(n.Type) {
+			return "", fmt.Errorf("stablehlo: graph %s: %s was written as %s, expected %s", g.Name, n.Op, v.Type, n.Type)
+		}
+		value[n] = v
+	}
+	names, types := make([]string, len(low.Outputs)), make([]string, len(low.Outputs))
+	for i, n := range low.Outputs {
+		names[i], types[i] = value[n].Name, typeText(n.Type)
+	}
+
+	var b strings.Builder
+	fmt.Fprintf(&b, "module @%s {\n", symbol(g.Name))
+	fmt.Fprintf(&b, "  func.func public @main(%s)%s {\n", strings.Join(params, ", "), results(types))
+	b.WriteString(body.text.String())
+	if len(names) == 0 {
+		b.WriteString("    return\n")
+	} else {
+		fmt.Fprintf(&b, "    return %s : %s\n", strings.Join(names, ", "), strings.Join(types, ", "))
+	}
+	b.WriteString("  }\n")
+	for _, p := range w.private {
+		b.WriteString(p)
+	}
+	b.WriteString("}\n")
+	return b.String(), nil
+}
+
+// lower rewrites the composites that no kernel writes. Names survive: New is given g's.
+func lower(g *graph.Graph, o Options) (*graph.Graph, error) {
+	if !slices.ContainsFunc(g.Nodes, func(n *graph.Node) bool { return n.Op.IsComposite() }) {
+		return g, nil
+	}
+	low, err := graph.Lower(g, func(n *graph.Node) bool { return o.Kernel != nil && o.Kernel(n) != nil })
+	if err != nil {
+		return nil, fmt.Errorf("stablehlo: graph %s: %w", g.Name, err)
+	}
+	return low, nil
+}
+
+// results writes a function's result types.
+func results(types []string) string {
+	switch len(types) {
+	case 0:
+		return ""
+	case 1:
+		return " -> " + types[0]
+	}
+	return " -> (" + strings.Join(types, ", ") + ")"
+}
+
+// symbol makes a name that needs no quotes.
+func symbol(name string) string {
+	out := strings.Map(func(r rune) rune {
+		if r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, name)
+	if out == "" || out[0] >= '0' && out[0] <= '9' {
+		out = "_" + out
+	}
+	return out
+}
