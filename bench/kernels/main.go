@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"regexp"
+	"slices"
 	"time"
 
 	"github.com/gesso-go/gesso/backend"
@@ -85,7 +87,8 @@ type row struct {
 	DType   string         `json:"dtype"`
 	Threads int            `json:"threads"`
 	Shapes  []tensor.Shape `json:"shapes"`
-	MS      float64        `json:"ms"` // median
+	MS      float64        `json:"ms"`   // median
+	Best    float64        `json:"best"` // milliseconds
 	GFLOPS  float64        `json:"gflops,omitempty"`
 	Device  string         `json:"device"`
 }
@@ -93,14 +96,19 @@ type row struct {
 func main() {
 	threads := flag.Int("threads", 0, "threads; 0 means all")
 	seconds := flag.Float64("seconds", 0.5, "time for each operation")
+	filter := flag.String("run", "", "time only the operations whose name matches this regular expression")
 	flag.Parse()
-	if err := run(*threads, *seconds); err != nil {
+	if err := run(*threads, *seconds, *filter); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(threads int, seconds float64) error {
+func run(threads int, seconds float64, filter string) error {
+	re, err := regexp.Compile(filter)
+	if err != nil {
+		return err
+	}
 	c, err := cpu.New(cpu.Options{Threads: threads, ISA: os.Getenv("GESSO_CPU_ISA")})
 	if err != nil {
 		return err
@@ -108,13 +116,17 @@ func run(threads int, seconds float64) error {
 	defer c.Close()
 	out := json.NewEncoder(os.Stdout)
 	for _, j := range jobs() {
+		if !re.MatchString(j.name) {
+			continue
+		}
 		for _, d := range []tensor.DType{tensor.F32, tensor.BF16} {
-			t, err := measure(c, j, d, seconds)
+			t, best, err := measure(c, j, d, seconds)
 			if err != nil {
 				return fmt.Errorf("%s %s: %w", j.name, d, err)
 			}
 			dev := c.Devices()[0]
-			r := row{j.name, j.op.String(), d.String(), threads, j.shapes, t.Seconds() * 1e3, j.flops / t.Seconds() / 1e9, dev.Kind + " " + dev.Detail}
+			r := row{j.name, j.op.String(), d.String(), threads, j.shapes, t.Seconds() * 1e3, best.Seconds() * 1e3,
+				j.flops / t.Seconds() / 1e9, dev.Kind + " " + dev.Detail}
 			if err := out.Encode(r); err != nil {
 				return err
 			}
@@ -143,8 +155,8 @@ func random(c *cpu.Client, t graph.Type, seed uint64) (backend.Buffer, error) {
 	return c.Upload(a, 0)
 }
 
-// measure returns the median time of one run.
-func measure(c *cpu.Client, j job, d tensor.DType, seconds float64) (time.Duration, error) {
+// measure returns the median and the best time of one run.
+func measure(c *cpu.Client, j job, d tensor.DType, seconds float64) (mid, best time.Duration, err error) {
 	var nodes []*graph.Node
 	bytes := 0
 	for i, s := range j.shapes {
@@ -160,22 +172,22 @@ func measure(c *cpu.Client, j job, d tensor.DType, seconds float64) (time.Durati
 		for _, n := range nodes {
 			b, err := random(c, n.Type, uint64(i))
 			if err != nil {
-				return 0, err
+				return 0, 0, err
 			}
 			sets[i] = append(sets[i], b)
 		}
 	}
 	n, err := graph.Make(j.op, j.attr, nodes...)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	g, err := graph.New(j.name, nodes, []*graph.Node{n})
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	exe, err := c.Compile(context.Background(), g, 0)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer exe.Close()
 	var times []time.Duration
@@ -183,10 +195,10 @@ func measure(c *cpu.Client, j job, d tensor.DType, seconds float64) (time.Durati
 		start := time.Now()
 		outs, done, err := exe.Run(sets[len(times)%len(sets)])
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		if err := done.Wait(); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		times = append(times, time.Since(start))
 		for _, o := range outs {
@@ -194,15 +206,10 @@ func measure(c *cpu.Client, j job, d tensor.DType, seconds float64) (time.Durati
 		}
 	}
 	times = times[1:] // the first run warms up
-	return median(times), nil
+	return median(times), slices.Min(times), nil
 }
 
 func median(ts []time.Duration) time.Duration {
-	s := append([]time.Duration(nil), ts...)
-	for i := range s {
-		for k := i; k > 0 && s[k] < s[k-1]; k-- {
-			s[k], s[k-1] = s[k-1], s[k]
-		}
-	}
+	s := slices.Sorted(slices.Values(ts))
 	return s[len(s)/2]
 }
