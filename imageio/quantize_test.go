@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gesso-go/gesso/internal/reference"
 	"github.com/gesso-go/gesso/internal/shareddata"
 	"github.com/gesso-go/gesso/tensor"
 )
@@ -43,7 +44,7 @@ func hashes(t *testing.T, decoded *tensor.Array) []string {
 }
 
 func TestQuantizeIsDiffusers(t *testing.T) {
-	all := shareddata.Tensors(t, "testdata/decoded.safetensors")
+	all := reference.Tensors(t, "testdata/decoded.safetensors")
 	for name, want := range map[string]string{
 		"flux_schnell_base": "d2a0e96ab84eb4f55f782fb70361e6823f6057492bc0b7d7e1b7ab17be5b4ea5", // f32
 		"flux_schnell_bf16": "7c2e3ddbe87c5b3f18f81947ec4f76f7d17f5eec99d6aae27a6c41f9b1d0b127",
@@ -81,7 +82,7 @@ func TestQuantizeIsDiffusersInAllCases(t *testing.T) {
 			continue
 		}
 		dir := filepath.Dir(file)
-		decoded := shareddata.Tensors(t, filepath.Join(dir, "tensors.safetensors"))["vae.decode0.out"]
+		decoded := reference.Tensors(t, filepath.Join(dir, "tensors.safetensors"))["vae.decode0.out"]
 		d, err := tensor.ParseDType(c.Recorded.DTypes["vae"])
 		if err != nil || decoded == nil {
 			t.Fatalf("%s: %v, %v", c.Name, decoded, err)

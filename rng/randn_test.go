@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gesso-go/gesso/internal/reference"
 	"github.com/gesso-go/gesso/internal/shareddata"
 	"github.com/gesso-go/gesso/tensor"
 )
@@ -52,7 +53,7 @@ func sameBits(t *testing.T, name string, got, want *tensor.Array) {
 
 func TestRandnIsPyTorch(t *testing.T) {
 	goldenDirs(t, func(t *testing.T, dir string) {
-		all := shareddata.Tensors(t, filepath.Join(dir, "randn.safetensors"))
+		all := reference.Tensors(t, filepath.Join(dir, "randn.safetensors"))
 		if len(all) < 5*7*4 {
 			t.Fatalf("only %d goldens", len(all))
 		}
@@ -97,7 +98,7 @@ func readIndex(t *testing.T, dir string) randnIndex {
 
 func TestSecondNormalIsKeptAcrossCalls(t *testing.T) {
 	goldenDirs(t, func(t *testing.T, dir string) {
-		all := shareddata.Tensors(t, filepath.Join(dir, "randn_sequences.safetensors"))
+		all := reference.Tensors(t, filepath.Join(dir, "randn_sequences.safetensors"))
 		sequences := readIndex(t, dir).Sequences
 		if len(sequences) == 0 {
 			t.Fatal("no sequences")

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gesso-go/gesso/internal/reference"
 	"github.com/gesso-go/gesso/internal/shareddata"
 	"github.com/gesso-go/gesso/tensor"
 )
@@ -74,7 +75,7 @@ func TestPipelineCases(t *testing.T) {
 			if err := s.SetTimesteps(p); err != nil {
 				t.Fatal(err)
 			}
-			all := shareddata.Tensors(t, filepath.Join(filepath.Dir(file), "tensors.safetensors"))
+			all := reference.Tensors(t, filepath.Join(filepath.Dir(file), "tensors.safetensors"))
 			same(t, "sigmas", s.Sigmas(), all["sigmas"])
 			same(t, "timesteps", s.Timesteps(), all["timesteps"])
 			if !strings.Contains(c.Pipeline, "Inpaint") { // which changes the latents between steps

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/gesso-go/gesso/internal/reference"
 	"github.com/gesso-go/gesso/internal/shareddata"
 	"github.com/gesso-go/gesso/rng"
 	"github.com/gesso-go/gesso/tensor"
@@ -60,7 +61,7 @@ func overGoldens(t *testing.T, fn func(t *testing.T, g goldens)) {
 		if err := json.Unmarshal(b, &g); err != nil {
 			t.Fatal(err)
 		}
-		g.arrays = shareddata.Tensors(t, filepath.Join(dir, "schedulers.safetensors"))
+		g.arrays = reference.Tensors(t, filepath.Join(dir, "schedulers.safetensors"))
 		return g
 	}
 	t.Run("testdata", func(t *testing.T) { fn(t, read(t, "testdata")) })
@@ -193,7 +194,7 @@ func TestScaleNoiseIsDiffusers(t *testing.T) {
 
 // TestHalfStepsArePipelines replays the steps of whole Diffusers pipelines, whose latents are in the models' type.
 func TestHalfStepsArePipelines(t *testing.T) {
-	all := shareddata.Tensors(t, "testdata/steps.safetensors")
+	all := reference.Tensors(t, "testdata/steps.safetensors")
 	for name, config := range map[string]FlowMatchEulerConfig{
 		"flux_dev_base": {Shift: 3, UseDynamicShifting: true},
 		"flux_dev_bf16": {Shift: 3, UseDynamicShifting: true},

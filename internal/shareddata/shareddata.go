@@ -1,4 +1,4 @@
-// Package shareddata reads reference data for tests, and finds the full set that lies beside a developer's checkout, for tests that run
+// Package shareddata finds the full set of reference data that lies beside a developer's checkout, for tests that run
 // over more than the trimmed set in testdata.
 package shareddata
 

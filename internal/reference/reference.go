@@ -1,4 +1,5 @@
-package shareddata
+// Package reference reads the tensors of reference runs, for tests.
+package reference
 
 import (
 	"testing"
