@@ -86,7 +86,7 @@ func TestSeedOfAPictureReproducesIt(t *testing.T) {
 	if code != exitOK || strings.Count(stdout, "\n") != 3 {
 		t.Fatalf("exit %d, %q, %s", code, stdout, stderr)
 	}
-	if !strings.Contains(stderr, "seed 9") {
+	if !strings.Contains(stderr, "p2.png: seed 9") {
 		t.Errorf("the third picture's seed is not printed: %s", stderr)
 	}
 	alone := filepath.Join(dir, "alone.png")
@@ -122,6 +122,18 @@ func TestSameBytes(t *testing.T) {
 				t.Errorf("%s with %d threads gives other bytes", mode, threads)
 			}
 		}
+	}
+}
+
+func TestShow(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "x.png")
+	code, stdout, stderr := command(t, map[string]string{"TERM": "xterm-kitty"}, small("--model", checkpoint, "--seed", "1", "--show", "-o", out, "x")...)
+	if code != exitOK || stdout != out+"\n" || !strings.Contains(stderr, "\x1b_G") {
+		t.Errorf("exit %d, stdout %q, stderr %.80q", code, stdout, stderr)
+	}
+	code, _, stderr = command(t, nil, small("--model", checkpoint, "--seed", "1", "--show", "-o", out, "x")...)
+	if code != exitOK || strings.Count(stderr, "▀") != 48*16 {
+		t.Errorf("exit %d, %d half blocks", code, strings.Count(stderr, "▀"))
 	}
 }
 

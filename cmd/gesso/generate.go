@@ -28,6 +28,7 @@ type generateFlags struct {
 	maxLength                      int
 	seed, output, dump, stats      string
 	tiling, slicing, quiet, asJSON bool
+	show                           bool
 	sigmas                         []float64
 }
 
@@ -66,6 +67,7 @@ PROMPT "-" reads the prompt from standard input. The paths of the pictures go to
 	fl.StringVarP(&f.output, "output", "o", "", "FILE.png or FILE.jpg; %d stands for the picture's number (default gesso-SEED.png)")
 	fl.StringVar(&f.dump, "dump", "", "write every stage to FILE.safetensors")
 	fl.StringVar(&f.stats, "stats", "", "write times, compiles and memory to FILE.json")
+	fl.BoolVar(&f.show, "show", false, "show the pictures in the terminal")
 	fl.BoolVar(&f.quiet, "quiet", false, "no progress and no remarks")
 	fl.BoolVar(&f.asJSON, "json", false, "print paths and seeds as JSON")
 	f.register(fl)

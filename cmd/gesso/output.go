@@ -12,6 +12,7 @@ import (
 
 	"github.com/gesso-go/gesso"
 	"github.com/gesso-go/gesso/imageio"
+	"github.com/gesso-go/gesso/preview"
 	"github.com/gesso-go/gesso/tensor"
 	"github.com/gesso-go/gesso/weights"
 )
@@ -96,6 +97,9 @@ type picture struct {
 	Version  string   `json:"version"`
 }
 
+// previewColumns is how wide a picture is drawn in a terminal that only knows text.
+const previewColumns = 64
+
 // parametersKey is the PNG text that holds a picture's parameters as JSON.
 const parametersKey = "gesso"
 
@@ -123,7 +127,12 @@ func (o *outputs) write(env *environment, f *generateFlags, prompt string, pipe 
 			return err
 		}
 		if !f.quiet && len(all) > 1 {
-			env.notef("%s: seed %d", p.Path, p.Seed)
+			env.notef("%s: seed %d", o.paths[i], p.Seed)
+		}
+		if f.show {
+			if err := preview.Write(env.stderr, img, preview.Detect(env.getenv), previewColumns); err != nil {
+				return err
+			}
 		}
 	}
 	if f.asJSON {
