@@ -81,9 +81,6 @@ func (p *Plugin) Extensions() []int {
 	return types
 }
 
-// has reports whether the plugin's table reaches to s.
-func (p *Plugin) has(s slot) bool { return p.function(s) != 0 }
-
 func (p *Plugin) function(s slot) uintptr {
 	off := uintptr(tableOffset + 8*s.index)
 	if off+8 > p.size {
