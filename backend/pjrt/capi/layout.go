@@ -1,5 +1,7 @@
 package capi
 
+//lint:file-ignore U1000 the fields are those of the C structs, whether we use them or not
+
 import "unsafe"
 
 // The argument structs of pjrt_c_api.h. Go memory that C reads is typed unsafe.Pointer, so that the collector sees it
