@@ -72,7 +72,7 @@ func ParseDevice(device string) (name string, ordinal int, err error) {
 	}
 	ordinal, err = strconv.Atoi(number)
 	if err != nil || ordinal < 0 || ordinal >= 1<<16 {
-		return "", 0, fmt.Errorf("device %q: expected a number after %s:", device, name)
+		return "", 0, fmt.Errorf("device %q: expected %s:N with a number N", device, name)
 	}
 	return name, ordinal, nil
 }
