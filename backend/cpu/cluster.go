@@ -40,6 +40,7 @@ type micro struct {
 	load    int // codeLoad: which operand
 	imm     float32
 	dtype   tensor.DType // rounding of the result: F32 for none
+	raw     bool         // the result is left unrounded: only stores read it, and they round
 	f1      func(f *vec.Funcs, dst, x []float32)
 	f2      func(f *vec.Funcs, dst, x, y []float32)
 	fs      func(f *vec.Funcs, dst, x []float32, s float32)
@@ -138,7 +139,7 @@ func (c *cluster) piece(f *frame, r *registers, row, i, m int) {
 		case codeRound:
 			round(c.fn, op.dtype, dst, r.reg[op.x])
 		}
-		if op.code >= codeUnary && op.code < codeRound {
+		if op.code >= codeUnary && op.code < codeRound && !op.raw {
 			switch op.dtype {
 			case tensor.BF16:
 				c.fn.RoundBF16(dst, dst)

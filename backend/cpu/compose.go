@@ -73,8 +73,57 @@ func compose(fn *vec.Funcs, g *group, view, place func(*graph.Node) view, stored
 			k++
 		}
 	}
+	b.leaveToStores()
 	b.allocate()
 	return b.c
+}
+
+// operands returns the registers that m reads.
+func (m *micro) operands() []int16 {
+	switch m.code {
+	case codeUnary, codeRound:
+		return []int16{m.x}
+	case codeBinary, codeScalar:
+		return []int16{m.x, m.y}
+	case codeSelect, codeModulate:
+		return []int16{m.x, m.y, m.z}
+	}
+	return nil
+}
+
+// leaveToStores takes the rounding out of operations whose result goes to memory of the same half type and nowhere else:
+// storing rounds, to the same bits.
+func (b *composer) leaveToStores() {
+	read := make([]bool, b.next)
+	loaded := make([]bool, b.next)
+	for i := range b.ops {
+		loaded[b.ops[i].dst] = b.ops[i].code == codeLoad
+		for _, r := range b.ops[i].operands() {
+			read[r] = true
+		}
+	}
+	kept := b.ops[:0]
+	for _, m := range b.ops {
+		m.raw = m.code >= codeUnary && m.dtype.IsHalf() && !read[m.dst]
+		for i := range b.c.stores {
+			if s := &b.c.stores[i]; s.reg == m.dst && s.view.dtype != m.dtype {
+				m.raw = false
+			}
+		}
+		// A rounding alone leaves nothing to do. An operand's own memory may be overwritten by another result before it
+		// is stored.
+		if m.raw && m.code == codeRound && (!loaded[m.x] || len(b.c.stores) == 1) {
+			for i := range b.c.stores {
+				if s := &b.c.stores[i]; s.reg == m.dst {
+					s.reg = m.x
+				}
+			}
+			continue
+		}
+		m.raw = m.raw && m.code != codeRound
+		kept = append(kept, m)
+	}
+	b.ops = kept
 }
 
 // merge joins the axes of the iteration space that all operands and results walk as one.
@@ -265,21 +314,14 @@ func (b *composer) node(n *graph.Node) {
 func (b *composer) allocate() {
 	c := b.c
 	lastUse := make([]int, b.next)
-	use := func(k int, m *micro) {
-		switch m.code {
-		case codeSelect, codeModulate:
-			lastUse[m.z] = k
-			fallthrough
-		case codeBinary, codeScalar:
-			lastUse[m.y] = k
-			fallthrough
-		case codeUnary, codeRound:
-			lastUse[m.x] = k
-		}
+	for r := range lastUse {
+		lastUse[r] = -1 // of an operation that was left out
 	}
 	for k := range b.ops {
 		lastUse[b.ops[k].dst] = k
-		use(k, &b.ops[k])
+		for _, r := range b.ops[k].operands() {
+			lastUse[r] = k
+		}
 	}
 	for i := range c.stores {
 		lastUse[c.stores[i].reg] = len(b.ops)
@@ -291,7 +333,9 @@ func (b *composer) allocate() {
 	}
 	dying := make([][]int16, len(b.ops)+1)
 	for r, k := range lastUse {
-		dying[k] = append(dying[k], int16(r))
+		if k >= 0 {
+			dying[k] = append(dying[k], int16(r))
+		}
 	}
 	for k := range b.ops {
 		m := b.ops[k]
