@@ -21,9 +21,14 @@ const checkpoint = "../../testdata/golden/checkpoints/flux_schnell"
 func command(t *testing.T, env map[string]string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
+	getenv := func(k string) string {
+		if k == "GESSO_CACHE" && env[k] == "" {
+			return t.TempDir()
+		}
+		return env[k]
+	}
 	code = run(t.Context(), &environment{
-		stdout: &out, stderr: &errs, stdin: strings.NewReader("a cat"),
-		getenv: func(k string) string { return env[k] }, now: time.Now,
+		stdout: &out, stderr: &errs, stdin: strings.NewReader("a cat"), getenv: getenv, now: time.Now,
 	}, args)
 	return code, out.String(), errs.String()
 }
@@ -122,6 +127,29 @@ func TestSameBytes(t *testing.T) {
 				t.Errorf("%s with %d threads gives other bytes", mode, threads)
 			}
 		}
+	}
+}
+
+// Without --model the built-in model makes the picture, with its own settings.
+func TestBuiltInModel(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "x.png")
+	code, stdout, stderr := command(t, nil, "generate", "--seed", "0", "-o", out, "a red apple")
+	if code != exitOK || stdout != out+"\n" {
+		t.Fatalf("exit %d, %q, %s", code, stdout, stderr)
+	}
+	_, shown, _ := command(t, nil, "show", out)
+	for _, want := range []string{"model: gesso-demo", "width: 64", "height: 64", "steps: 8"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("no %q in %s", want, shown)
+		}
+	}
+	blocked := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(blocked, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr = command(t, map[string]string{"GESSO_CACHE": filepath.Join(blocked, "x")}, "generate", "-o", out, "a red apple")
+	if code != exitFailed || !strings.Contains(stderr, "built-in model") {
+		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/gesso-go/gesso"
+	"github.com/gesso-go/gesso/demo"
 	"github.com/gesso-go/gesso/hub"
 	"github.com/gesso-go/gesso/pipeline"
 	"github.com/gesso-go/gesso/rng"
@@ -46,7 +47,7 @@ PROMPT "-" reads the prompt from standard input. The paths of the pictures go to
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.model, "model", "", "Diffusers folder, or a repository on the Hugging Face Hub such as org/name, downloaded if need be")
+	fl.StringVar(&f.model, "model", "", "Diffusers folder, or a repository on the Hugging Face Hub such as org/name, downloaded if need be (default: the small model that ships with Gesso)")
 	fl.StringVar(&f.revision, "revision", "", "branch, tag or commit of a repository (default main)")
 	fl.StringVar(&f.variant, "variant", "", "variant of the weight files, such as fp16")
 	fl.StringVar(&f.scheduler, "scheduler", "", "scheduler class in place of the checkpoint's")
@@ -55,7 +56,7 @@ PROMPT "-" reads the prompt from standard input. The paths of the pictures go to
 	fl.StringVar(&f.negative2, "negative-prompt-2", "", "negative prompt of the second text encoder")
 	fl.IntVar(&f.height, "height", 0, "height in pixels (default: the model's)")
 	fl.IntVar(&f.width, "width", 0, "width in pixels (default: the model's)")
-	fl.IntVar(&f.steps, "steps", 0, "denoising steps (default 28)")
+	fl.IntVar(&f.steps, "steps", 0, "denoising steps (default: the model's, mostly 28)")
 	fl.Float64Var(&f.guidance, "guidance", 0, "embedded guidance (default: the pipeline's)")
 	fl.Float64Var(&f.trueCFG, "true-cfg-scale", 0, "classifier-free guidance with a negative prompt: two evaluations a step")
 	fl.StringVar(&f.seed, "seed", "", "seed of the first picture; the next ones count up (default: random, printed)")
@@ -141,9 +142,6 @@ func generate(ctx context.Context, env *environment, f *generateFlags, fl *pflag
 	if err != nil {
 		return err
 	}
-	if f.model == "" {
-		return usagef("--model is missing: name a Diffusers folder, or a repository such as org/name")
-	}
 	out, err := newOutputs(f, req.Seeds)
 	if err != nil {
 		return err
@@ -192,9 +190,12 @@ func generate(ctx context.Context, env *environment, f *generateFlags, fl *pflag
 	return errors.Join(errs...)
 }
 
-// resolve returns the folder of --model. What isn't a local path is a repository on the Hub: its files come from the
+// resolve returns the folder of --model; without the flag, that of the built-in model. What isn't a local path is a repository on the Hub: its files come from the
 // cache, and what is missing there is downloaded.
 func (f *generateFlags) resolve(ctx context.Context, env *environment) (string, error) {
+	if f.model == "" {
+		return demo.Folder(env.cacheDir())
+	}
 	if isLocal(f.model) {
 		if f.revision != "" {
 			return "", usagef("--revision is for repositories, and --model %s is a folder", f.model)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/gesso-go/gesso"
+	"github.com/gesso-go/gesso/demo"
 	"github.com/gesso-go/gesso/imageio"
 	"github.com/gesso-go/gesso/preview"
 	"github.com/gesso-go/gesso/tensor"
@@ -107,7 +109,7 @@ func (o *outputs) write(env *environment, f *generateFlags, prompt string, pipe 
 	all := make([]picture, len(res.Images))
 	for i, img := range res.Images {
 		p := picture{
-			Path: o.paths[i], Prompt: prompt, Prompt2: f.prompt2, Negative: f.negative, Seed: res.Seeds[i], Model: f.model,
+			Path: o.paths[i], Prompt: prompt, Prompt2: f.prompt2, Negative: f.negative, Seed: res.Seeds[i], Model: cmp.Or(f.model, demo.Name),
 			Pipeline: pipe.Class(), Width: res.Width, Height: res.Height, Steps: res.Steps, TrueCFG: f.trueCFG, DType: f.dtype,
 			Version: gesso.Version,
 		}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 )
@@ -62,4 +64,15 @@ func (env *environment) printf(format string, args ...any) error {
 // notef writes a remark to stderr.
 func (env *environment) notef(format string, args ...any) {
 	fmt.Fprintf(env.stderr, format+"\n", args...)
+}
+
+// cacheDir is where files go that can be made again: GESSO_CACHE, or the system's place for such.
+func (env *environment) cacheDir() string {
+	if dir := env.getenv("GESSO_CACHE"); dir != "" {
+		return dir
+	}
+	if dir, err := os.UserCacheDir(); err == nil {
+		return filepath.Join(dir, "gesso")
+	}
+	return filepath.Join(os.TempDir(), "gesso")
 }
