@@ -140,19 +140,30 @@ func (p *param) Buffer() (backend.Buffer, error) {
 func (p *param) place() (backend.Buffer, error) {
 	stored := p.t.Array()
 	p.r.bytes.Add(int64(len(stored.Data)))
-	a, err := stored.Convert(p.dtype)
+	var buf backend.Buffer
+	var err error
+	switch {
+	case stored.DType == p.dtype:
+		buf, err = p.r.eng.UploadParam(stored)
+	case computed(stored.DType) && computed(p.dtype):
+		buf, err = p.r.eng.ConvertParam(stored, p.dtype)
+	default:
+		var a *tensor.Array
+		if a, err = stored.Convert(p.dtype); err == nil {
+			buf, err = p.r.eng.UploadParam(a)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.t, err)
 	}
-	if a != stored {
+	if stored.DType != p.dtype {
 		p.t.Release() // the copy is what will be used
-	}
-	buf, err := p.r.eng.UploadParam(a)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p.t, err)
 	}
 	return buf, nil
 }
+
+// computed reports whether devices compute in d, and so convert it themselves.
+func computed(d tensor.DType) bool { return d == tensor.F32 || d.IsHalf() }
 
 func (p *param) free() {
 	p.mu.Lock()

@@ -25,9 +25,9 @@
 // Uploaded arrays are used in place, never copied (unless misaligned for their dtype). Everything else lives in a pool
 // of page-aligned memory outside the Go heap. A buffer gives its memory back when it is freed or becomes unreachable;
 // because the collector doesn't see that memory, the pool asks for a collection itself when its live bytes have grown
-// by more than 64 MB, and by more than half, over their lowest point since the last collection. Memory that nobody uses
-// is kept for the next program up to 192 MB, or what the last program needed if that is more; the rest goes back to the
-// operating system.
+// by more than 64 MB over their lowest point since the last collection: however much memory weights take, no more than
+// that is garbage. Memory that nobody uses is kept for the next program up to 192 MB, or what the last program needed if
+// that is more; the rest goes back to the operating system.
 package cpu
 
 import (

@@ -11,13 +11,14 @@ import (
 // maxBlock is the address space; the system refuses what is too much for it.
 const maxBlock = 1 << 47
 
-func mapMemory(n int) ([]byte, error) {
-	mem, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+// mapMemory returns size bytes, of which only the first used ones are to be touched.
+func mapMemory(size, used int) ([]byte, error) {
+	mem, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		return nil, err
 	}
-	if n >= hugeLimit {
-		_ = unix.Madvise(mem, unix.MADV_HUGEPAGE) // a wish: a kernel without huge pages may refuse
+	if huge := used &^ (hugeLimit - 1); huge > 0 { // not the last piece: a huge page there would make what is unused resident
+		_ = unix.Madvise(mem[:huge], unix.MADV_HUGEPAGE) // a wish: a kernel without huge pages may refuse
 	}
 	return mem, nil
 }

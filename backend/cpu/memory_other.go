@@ -8,9 +8,9 @@ import "unsafe"
 const maxBlock = 1 << 40
 
 // mapMemory takes Go memory: a []uint64, so that it is aligned and free of pointers.
-func mapMemory(n int) ([]byte, error) {
-	w := make([]uint64, n/8)
-	return unsafe.Slice((*byte)(unsafe.Pointer(&w[0])), n), nil
+func mapMemory(size, _ int) ([]byte, error) {
+	w := make([]uint64, size/8)
+	return unsafe.Slice((*byte)(unsafe.Pointer(&w[0])), size), nil
 }
 
 func unmapMemory([]byte) {}

@@ -10,7 +10,7 @@ import (
 
 const (
 	heapLimit  = 4 << 10   // smaller values are ordinary Go memory
-	hugeLimit  = 2 << 20   // larger ones ask for huge pages
+	hugeLimit  = 2 << 20   // a huge page: larger values ask for them
 	growthStep = 64 << 20  // live bytes may grow by this much before a collection is asked for
 	idleLimit  = 192 << 20 // bytes kept for later
 )
@@ -47,7 +47,7 @@ func (p *pool) get(n int) (*block, error) {
 	}
 	size := class(n)
 	p.mu.Lock()
-	if limit := p.floor + max(growthStep, p.floor/2); p.live+size > limit && p.live > p.floor {
+	if p.live+size > p.floor+growthStep && p.live > p.floor {
 		p.floor = p.live
 		p.mu.Unlock()
 		p.collect()
@@ -64,10 +64,10 @@ func (p *pool) get(n int) (*block, error) {
 		return b, nil
 	}
 	p.mu.Unlock()
-	mem, err := mapMemory(size)
+	mem, err := mapMemory(size, n)
 	if err != nil {
 		p.trim(0) // what is idle may be what is missing
-		if mem, err = mapMemory(size); err != nil {
+		if mem, err = mapMemory(size, n); err != nil {
 			p.mu.Lock()
 			p.live -= size
 			p.mu.Unlock()

@@ -93,6 +93,13 @@ func TestPoolCollects(t *testing.T) {
 	if collections != 1 {
 		t.Fatalf("%d collections with steady use, expected still 1", collections)
 	}
+	// Growth is bounded by itself, not by what is held already: gigabytes of weights excuse no garbage.
+	grow(60)
+	before := collections
+	grow(5)
+	if collections == before {
+		t.Errorf("no collection while %d bytes became %d", p.used()-5*size, p.used())
+	}
 	for _, b := range held {
 		p.release(b)
 	}

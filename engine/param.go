@@ -1,0 +1,43 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/gesso-go/gesso/backend"
+	"github.com/gesso-go/gesso/graph"
+	"github.com/gesso-go/gesso/tensor"
+)
+
+// ConvertParam makes a host array a buffer of dtype d for a parameter, converting it on the device. The array is not
+// needed any more when it returns. Both types must be floating-point types that programs compute in.
+func (e *Engine) ConvertParam(a *tensor.Array, d tensor.DType) (backend.Buffer, error) {
+	b := e.base()
+	from := graph.Type{DType: a.DType, Shape: a.Shape}
+	key := from.AppendKey([]byte{'p', byte(d)})
+	exe, err := b.executable(sha256.Sum256(key), func() (*graph.Graph, error) {
+		in := graph.NewInput(0, from)
+		out, err := graph.Make(graph.Convert, graph.ConvertAttr{DType: d}, in)
+		if err != nil {
+			return nil, err
+		}
+		return graph.New("convert_parameter", []*graph.Node{in}, []*graph.Node{out})
+	})
+	if err != nil {
+		return nil, err
+	}
+	arg, err := b.client.Upload(a, b.device)
+	if err != nil {
+		return nil, err
+	}
+	defer arg.Free()
+	outs, done, err := exe.Run([]backend.Buffer{arg})
+	if err != nil {
+		return nil, err
+	}
+	if err := done.Wait(); err != nil {
+		outs[0].Free()
+		return nil, fmt.Errorf("convert %s to %s: %w", from, d, err)
+	}
+	return outs[0], nil
+}
