@@ -1,6 +1,7 @@
 package pjrt_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/gesso-go/gesso/backend"
@@ -22,8 +23,13 @@ func open(t testing.TB, path string, o pjrt.Options) *pjrt.Client {
 }
 
 // TestBackend runs the table that all backends pass on each of XLA's CPU plugins.
+//
+// It compiles thousands of programs on three plugins, which takes minutes, so it runs on demand.
 func TestBackend(t *testing.T) {
+	if os.Getenv("GESSO_TEST_PLUGINS") != "1" {
+		t.Skip("takes minutes; GESSO_TEST_PLUGINS=1 runs it")
+	}
 	plugintest.XLACPU(t, func(t *testing.T, path string) {
-		backendtest.Run(t, func(t *testing.T) backend.Client { return open(t, path, pjrt.Options{}) })
+		backendtest.Run(t, func(t *testing.T) backend.Client { return open(t, path, pjrt.Options{Flags: map[string]any{"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": true}}) })
 	})
 }
