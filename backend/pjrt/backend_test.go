@@ -30,6 +30,8 @@ func TestBackend(t *testing.T) {
 		t.Skip("takes minutes; GESSO_TEST_PLUGINS=1 runs it")
 	}
 	plugintest.XLACPU(t, func(t *testing.T, path string) {
-		backendtest.Run(t, func(t *testing.T) backend.Client { return open(t, path, pjrt.Options{Flags: map[string]any{"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": true}}) })
+		backendtest.Run(t, func(t *testing.T) backend.Client {
+			return open(t, path, pjrt.Options{Flags: map[string]any{"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": true}})
+		})
 	})
 }
