@@ -33,7 +33,7 @@ func (p *planner) attend(n *graph.Node) {
 	var bias, mask *view
 	next := 3
 	if a.Bias {
-		b := p.asF32(n.In[next])
+		b := p.dense(n.In[next])
 		next++
 		s := n.Shape
 		b = b.broadcast(tensor.Shape{s[0], s[2], s[1], k.shape[1]})
@@ -61,32 +61,16 @@ func (p *planner) attend(n *graph.Node) {
 		r.Q, r.K, r.V, r.Out = f.heads(q), f.heads(k), f.heads(v), f.heads(to)
 		if bias != nil {
 			data := f.from(*bias)
-			r.Bias = attention.Bias{Data: elements[float32](data, 0, len(data)/4), Batch: bias.strides[0], Head: bias.strides[1], Query: bias.strides[2]}
+			r.Bias = attention.Bias{Batch: bias.strides[0], Head: bias.strides[1], Query: bias.strides[2]}
+			if bias.dtype == tensor.F32 {
+				r.Bias.Data = elements[float32](data, 0, len(data)/4)
+			} else {
+				r.Bias.Half, r.Bias.HalfType = elements[uint16](data, 0, len(data)/2), bias.dtype
+			}
 		}
 		if mask != nil {
 			r.Mask = attention.Mask{Data: f.from(*mask), Batch: mask.strides[0], Head: mask.strides[1], Query: mask.strides[2]}
 		}
 		return attention.Run(client.par, client.level, &r)
 	}, append(uses, to)...)
-}
-
-// asF32 returns n's value as dense f32.
-func (p *planner) asF32(n *graph.Node) view {
-	x := p.dense(n)
-	if x.dtype == tensor.F32 {
-		return x
-	}
-	t := graph.Type{DType: tensor.F32, Shape: x.shape}
-	to := denseView(p.storage(temporary, t.Bytes()), t)
-	size := x.shape.Size()
-	if size == 0 {
-		return to
-	}
-	client := p.c
-	p.add(graph.Convert, func(f *frame) error {
-		dst, mem := elements[float32](f.bytes(to), 0, size), f.mem[x.st.slot]
-		client.par.For(size, passGrain, func(_, lo, hi int) { widen(client.vec, x.dtype, mem, x.offset+lo, dst[lo:hi]) })
-		return nil
-	}, x, to)
-	return to
 }

@@ -48,11 +48,16 @@ func Dense(data []byte, n, h, d int) View {
 }
 
 // Bias is added to the scaled scores: element (b, h, i, j) is Data[b·Batch + h·Head + i·Query + j]. A stride of 0
-// broadcasts. Nil Data means none.
+// broadcasts. Nil Data means none, unless Half has the elements, of type HalfType (BF16 or F16).
 type Bias struct {
 	Data               []float32
 	Batch, Head, Query int
+	Half               []uint16
+	HalfType           tensor.DType
 }
+
+// given reports whether there is a bias.
+func (b *Bias) given() bool { return b.Data != nil || b.Half != nil }
 
 // Mask says which keys a query sees: (b, h, i, j) as in Bias, a byte that isn't 0 shows the key. A mask over keys alone
 // has Batch: Nk and no other stride. Nil Data means that all are seen.
@@ -111,9 +116,16 @@ func (p *Problem) check() error {
 	last := func(batch, head, query int) int {
 		return (p.B-1)*batch + (p.H-1)*head + (p.Nq-1)*query + p.Nk
 	}
-	if b := &p.Bias; b.Data != nil {
-		if need := last(b.Batch, b.Head, b.Query); min(b.Batch, b.Head, b.Query) < 0 || len(b.Data) < need {
-			return fmt.Errorf("attention: bias has %d elements, needs %d", len(b.Data), need)
+	if b := &p.Bias; b.given() {
+		n := len(b.Data)
+		if b.Data == nil {
+			n = len(b.Half)
+			if !b.HalfType.IsHalf() {
+				return fmt.Errorf("attention: bias of %v, want f32, bf16 or f16", b.HalfType)
+			}
+		}
+		if need := last(b.Batch, b.Head, b.Query); min(b.Batch, b.Head, b.Query) < 0 || n < need {
+			return fmt.Errorf("attention: bias has %d elements, needs %d", n, need)
 		}
 	}
 	if m := &p.Mask; m.Data != nil {

@@ -1,6 +1,7 @@
 package attention
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -229,15 +230,18 @@ func TestBiasAndMasks(t *testing.T) {
 			name string
 			set  func(p *Problem)
 		}{
-			{"bias per head", func(p *Problem) { p.Bias = Bias{randomBias(h*nq*nk, 1), 0, nq * nk, nk} }},
-			{"bias for all", func(p *Problem) { p.Bias = Bias{randomBias(nq*nk, 1), 0, 0, nk} }},
-			{"bias per batch", func(p *Problem) { p.Bias = Bias{randomBias(b*nk, 1), nk, 0, 0} }},
-			{"t5", func(p *Problem) { p.Bias = Bias{randomBias(h*nq*nk, 1), 0, nq * nk, nk}; p.Scale = 1 }},
+			{"bias per head", func(p *Problem) { p.Bias = Bias{Data: randomBias(h*nq*nk, 1), Batch: 0, Head: nq * nk, Query: nk} }},
+			{"bias for all", func(p *Problem) { p.Bias = Bias{Data: randomBias(nq*nk, 1), Batch: 0, Head: 0, Query: nk} }},
+			{"bias per batch", func(p *Problem) { p.Bias = Bias{Data: randomBias(b*nk, 1), Batch: nk, Head: 0, Query: 0} }},
+			{"t5", func(p *Problem) {
+				p.Bias = Bias{Data: randomBias(h*nq*nk, 1), Batch: 0, Head: nq * nk, Query: nk}
+				p.Scale = 1
+			}},
 			{"keys", func(p *Problem) { p.Mask = Mask{randomBytes(b*nk, 1), nk, 0, 0} }},
 			{"full", func(p *Problem) { p.Mask = Mask{randomBytes(b*nq*nk, 1), nq * nk, 0, nk} }},
 			{"per head", func(p *Problem) { p.Mask = Mask{randomBytes(h*nq*nk, 1), 0, nq * nk, nk} }},
 			{"bias and mask and causal", func(p *Problem) {
-				p.Bias = Bias{randomBias(h*nq*nk, 1), 0, nq * nk, nk}
+				p.Bias = Bias{Data: randomBias(h*nq*nk, 1), Batch: 0, Head: nq * nk, Query: nk}
 				p.Mask = Mask{randomBytes(b*nk, 1), nk, 0, 0}
 				p.Causal = true
 			}},
@@ -247,7 +251,10 @@ func TestBiasAndMasks(t *testing.T) {
 				p.Mask = Mask{m, 0, 0, 0}
 			}},
 			{"negative scale", func(p *Problem) { p.Scale = -0.2 }},
-			{"negative scale and bias", func(p *Problem) { p.Scale = -0.2; p.Bias = Bias{randomBias(nq*nk, 1), 0, 0, nk} }},
+			{"negative scale and bias", func(p *Problem) {
+				p.Scale = -0.2
+				p.Bias = Bias{Data: randomBias(nq*nk, 1), Batch: 0, Head: 0, Query: nk}
+			}},
 		} {
 			p := newProblem(d, b, nq, nk, h, 2, 16, 4)
 			c.set(&p.Problem)
@@ -301,7 +308,7 @@ func TestMostNegativeBias(t *testing.T) {
 			}
 			bias[n+j] = -math.MaxFloat32
 		}
-		p.Bias = Bias{bias, 0, 0, n}
+		p.Bias = Bias{Data: bias, Batch: 0, Head: 0, Query: n}
 		if err := Run(nil, l, &p.Problem); err != nil {
 			t.Fatal(err)
 		}
@@ -456,7 +463,7 @@ func TestErrors(t *testing.T) {
 		{"no size", func(p *Problem) { p.D = 0 }},
 		{"dtype", func(p *Problem) { p.DType = tensor.F64 }},
 		{"scale", func(p *Problem) { p.Scale = float32(math.NaN()) }},
-		{"bias", func(p *Problem) { p.Bias = Bias{make([]float32, 19), 0, 0, 5} }},
+		{"bias", func(p *Problem) { p.Bias = Bias{Data: make([]float32, 19), Batch: 0, Head: 0, Query: 5} }},
 		{"mask", func(p *Problem) { p.Mask = Mask{make([]byte, 4), 0, 0, 0} }},
 	} {
 		p := newProblem(tensor.F32, 1, 4, 5, 2, 2, 8, 12).Problem
@@ -480,4 +487,33 @@ func ExampleRun() {
 	}
 	fmt.Printf("%.2g\n", decode(tensor.F32, out))
 	// Output: [1 2.1e-09 2.1e-09 1]
+}
+
+// A bias of a half type gives the bits of the same bias in float32.
+func TestHalfBias(t *testing.T) {
+	const b, nq, nk, h = 2, 67, 141, 4
+	for _, d := range dtypes {
+		for _, half := range []tensor.DType{tensor.BF16, tensor.F16} {
+			p := newProblem(d, b, nq, nk, h, 2, 16, 4)
+			a, err := tensor.FromFloat32(randomBias(h*nq*nk, 1), h*nq*nk).Convert(half)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range levels(d, 0) {
+				p.Bias = Bias{Data: a.Float32s(), Head: nq * nk, Query: nk}
+				if err := Run(nil, l, &p.Problem); err != nil {
+					t.Fatal(err)
+				}
+				want := bytes.Clone(p.Out.Data)
+				clear(p.Out.Data)
+				p.Bias = Bias{Half: tensor.View[uint16](a.Data), HalfType: half, Head: nq * nk, Query: nk}
+				if err := Run(nil, l, &p.Problem); err != nil {
+					t.Fatal(err)
+				}
+				if !bytes.Equal(p.Out.Data, want) {
+					t.Errorf("%v, %v, bias %v: other bits than with the bias in f32", l, d, half)
+				}
+			}
+		}
+	}
 }

@@ -20,7 +20,7 @@ func BenchmarkBias(b *testing.B) {
 		b.Run(fmt.Sprint(bias), func(b *testing.B) {
 			p.Bias = Bias{}
 			if bias {
-				p.Bias = Bias{randomBias(h*n*n, 1), 0, n * n, n}
+				p.Bias = Bias{Data: randomBias(h*n*n, 1), Batch: 0, Head: n * n, Query: n}
 			}
 			for b.Loop() {
 				if err := Run(nil, isa.Detect(), &p.Problem); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/gesso-go/gesso/backend/cpu/isa"
 	"github.com/gesso-go/gesso/backend/cpu/par"
 	"github.com/gesso-go/gesso/backend/cpu/vec"
+	"github.com/gesso-go/gesso/tensor"
 )
 
 const (
@@ -112,8 +113,11 @@ func (r *runner) workerWords() int {
 	if r.k.bf16 {
 		s += keyBlock / 2 * r.width
 	}
-	return r.panels*panel + s + r.width + 8*r.l.depth
+	return r.panels*panel + s + r.width + 8*r.l.depth + biasRows*keyBlock
 }
+
+// biasRows is how many queries the bias kernel takes at once.
+const biasRows = 8
 
 // panel is some queries on their way through the keys.
 type panel struct {
@@ -124,6 +128,7 @@ type panel struct {
 	q       []float32 // (depth/pair, width) words
 	o       []float32 // (depth, width)
 	top     []float32 // largest score·c so far, (width)
+	bias    []float32 // a bias of a half type, widened: (biasRows, keyBlock)
 	sum     []float32 // (width)
 }
 
@@ -141,13 +146,13 @@ func (r *runner) piece(worker, slot, batch, head, piece int) {
 	if r.k.bf16 {
 		pairs = take(keyBlock / 2 * r.width)
 	}
-	alpha, tmp := take(r.width), take(8*l.depth)
+	alpha, tmp, bias := take(r.width), take(8*l.depth), take(biasRows*keyBlock)
 	var panels [maxPanels]panel
 	n, keys := 0, 0
 	for q0 := piece * r.panels * r.width; n < r.panels && q0 < p.Nq; q0 += r.width {
 		t := &panels[n]
 		n++
-		t.q0, t.n = q0, min(r.width, p.Nq-q0)
+		t.q0, t.n, t.bias = q0, min(r.width, p.Nq-q0), bias
 		t.vectors = (t.n + r.k.lanes - 1) / r.k.lanes
 		t.width = t.vectors * r.k.lanes
 		t.keys = p.Nk
@@ -222,17 +227,28 @@ func (r *runner) adjust(s []float32, t *panel, batch, head, j, n int) float32 {
 	c := r.scale * log2e
 	w := t.width
 	switch b := &p.Bias; {
-	case b.Data != nil:
+	case b.given():
 		c = 1
 		at := func(q int) int { return batch*b.Batch + head*b.Head + (t.q0+q)*b.Query + j }
+		// rows returns the biases of some queries and the elements from one to the next.
+		rows := func(q, count int) ([]float32, int) {
+			if b.Data != nil {
+				return b.Data[at(q) : at(q+count-1)+n], b.Query
+			}
+			for i := range count {
+				r.widen(t.bias[i*keyBlock:][:n], b.Half[at(q+i):][:n], b.HalfType)
+			}
+			return t.bias, keyBlock
+		}
 		q := 0
-		for ; q+8 <= t.n; q += 8 {
-			rows := b.Data[at(q) : at(q+7)+n]
-			r.k.bias(&s[q], uintptr(w)*4, &rows[0], uintptr(b.Query)*4, n, r.scale)
+		for ; q+biasRows <= t.n; q += biasRows {
+			add, stride := rows(q, biasRows)
+			r.k.bias(&s[q], uintptr(w)*4, &add[0], uintptr(stride)*4, n, r.scale)
 		}
 		for ; q < t.n; q++ {
-			for i, add := range b.Data[at(q) : at(q)+n] {
-				s[i*w+q] = biased(s[i*w+q], add, r.scale)
+			add, _ := rows(q, 1)
+			for i, v := range add[:n] {
+				s[i*w+q] = biased(s[i*w+q], v, r.scale)
 			}
 		}
 	case r.scale < 0: // the largest product would be the smallest score
@@ -263,6 +279,15 @@ func (r *runner) adjust(s []float32, t *panel, batch, head, j, n int) float32 {
 		}
 	}
 	return c
+}
+
+// widen converts half-precision numbers of type d.
+func (r *runner) widen(dst []float32, x []uint16, d tensor.DType) {
+	if d == tensor.BF16 {
+		r.f.FromBF16(dst, x)
+	} else {
+		r.f.FromF16(dst, x)
+	}
 }
 
 func fill(s []float32) {
