@@ -23,6 +23,7 @@ import (
 
 	"github.com/gesso-go/gesso/backend"
 	"github.com/gesso-go/gesso/backend/cpu"
+	"github.com/gesso-go/gesso/backend/pjrt/platform"
 	"github.com/gesso-go/gesso/engine"
 	"github.com/gesso-go/gesso/pipeline"
 	"github.com/gesso-go/gesso/pipeline/flux"
@@ -51,7 +52,7 @@ const (
 
 // Options for Load. The zero value runs on the CPU, in strict mode, in the dtypes that the checkpoint stores.
 type Options struct {
-	Device    string       // "cpu", or empty for it
+	Device    string       // "cpu", or empty for it; "xla-cpu", "tpu", "cuda" and other PJRT plugins, with ":N" for the Nth device
 	Mode      engine.Mode  // when recorded operations become programs; see package engine
 	DType     tensor.DType // of all floating-point parameters; Invalid keeps what each component stores
 	Variant   string       // of the weight files, such as "fp16"
@@ -104,11 +105,11 @@ func Load(ctx context.Context, dir string, o Options) (*Pipeline, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s: pipeline class %q is not supported (known: %s)", dir, folder.Class, strings.Join(PipelineClasses(), ", "))
 	}
-	client, err := openDevice(o)
+	client, ordinal, err := openDevice(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	eng := engine.New(client, engine.Options{Mode: o.Mode})
+	eng := engine.New(client, engine.Options{Mode: o.Mode, Device: ordinal})
 	p, err := load(folder, pipeline.Options{Engine: eng, DType: o.DType, Variant: o.Variant, Scheduler: o.Scheduler, Warn: o.Warn})
 	if err != nil {
 		client.Close()
@@ -117,23 +118,43 @@ func Load(ctx context.Context, dir string, o Options) (*Pipeline, error) {
 	return &Pipeline{loaded: p, client: client, eng: eng, load: time.Since(start)}, nil
 }
 
-// openDevice starts the backend that o names.
-func openDevice(o Options) (backend.Client, error) {
-	switch o.Device {
-	case "", "cpu":
-		return cpu.New(cpu.Options{ISA: o.CPUISA, Threads: o.Threads})
+// openDevice starts the backend that o names, and returns which of its devices is meant.
+func openDevice(ctx context.Context, o Options) (backend.Client, int, error) {
+	if o.Device == "" || o.Device == "cpu" {
+		c, err := cpu.New(cpu.Options{ISA: o.CPUISA, Threads: o.Threads})
+		return c, 0, err
 	}
-	return nil, fmt.Errorf("device %q is not supported (known: cpu)", o.Device)
+	c, ordinal, err := platform.Default().Open(ctx, o.Device)
+	if err != nil {
+		return nil, 0, err
+	}
+	return c, ordinal, nil
 }
 
-// Devices describes the devices of this machine, by the name that Options.Device takes.
-func Devices(o Options) (map[string][]backend.Device, error) {
-	c, err := openDevice(o)
-	if err != nil {
-		return nil, err
+// Platform is a kind of device that Options.Device can name.
+type Platform struct {
+	Name    string           // such as "cpu" or "tpu"
+	Plugin  string           // versions of what drives it, empty for Gesso's own and for what can't be loaded
+	Path    string           // where the plugin lies
+	Devices []backend.Device // numbered from 0
+	Err     error            // why there are none
+}
+
+// Platforms lists the devices of this machine, and why others can't be used. Only o's options for the CPU matter.
+func Platforms(ctx context.Context, o Options) []Platform {
+	var all []Platform
+	p := Platform{Name: "cpu"}
+	if c, err := cpu.New(cpu.Options{ISA: o.CPUISA, Threads: o.Threads}); err != nil {
+		p.Err = err
+	} else {
+		p.Devices = c.Devices()
+		c.Close()
 	}
-	defer c.Close()
-	return map[string][]backend.Device{c.Platform(): c.Devices()}, nil
+	all = append(all, p)
+	for _, s := range platform.Default().List(ctx) {
+		all = append(all, Platform(s))
+	}
+	return all
 }
 
 // Stats is what a pipeline has done since it was loaded.

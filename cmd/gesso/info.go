@@ -71,28 +71,6 @@ func showPicture(env *environment, path string) error {
 	return nil
 }
 
-func newDevicesCommand(env *environment) *cobra.Command {
-	return &cobra.Command{
-		Use:   "devices",
-		Short: "List the devices of this machine",
-		Args:  exactArgs(0, "no argument"),
-		RunE: func(*cobra.Command, []string) error {
-			all, err := gesso.Devices(gesso.Options{CPUISA: env.getenv("GESSO_CPU_ISA")})
-			if err != nil {
-				return err
-			}
-			for platform, devices := range all {
-				for i, d := range devices {
-					if err := env.printf("%s:%d  %s  [%s]  %.1f GB\n", platform, i, d.Kind, d.Detail, float64(d.Memory)/1e9); err != nil {
-						return err
-					}
-				}
-			}
-			return nil
-		},
-	}
-}
-
 func newVersionCommand(env *environment) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",

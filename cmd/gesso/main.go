@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gesso-go/gesso/backend/pjrt/platform"
 	"golang.org/x/term"
 )
 
@@ -41,6 +42,9 @@ func (e usageError) Unwrap() error { return e.err }
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 func main() {
+	if code, child := platform.Main(os.Stdout); child {
+		os.Exit(code)
+	}
 	env := &environment{
 		stdout: os.Stdout, stderr: os.Stderr, stdin: os.Stdin, getenv: os.Getenv,
 		terminal: term.IsTerminal(int(os.Stderr.Fd())), now: time.Now,

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/gesso-go/gesso"
+	"github.com/gesso-go/gesso/backend/pjrt/platform"
 	"github.com/gesso-go/gesso/engine"
 	"github.com/gesso-go/gesso/tensor"
 	"github.com/spf13/pflag"
@@ -14,8 +18,26 @@ type modelFlags struct {
 
 func (m *modelFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&m.dtype, "dtype", "", "compute in f32, bf16 or f16 (default: what the checkpoint stores)")
-	f.StringVar(&m.device, "device", "cpu", "device to run on: cpu")
+	f.StringVar(&m.device, "device", "cpu", deviceHelp)
 	f.StringVar(&m.mode, "mode", "", "strict, fused or compiled (default: strict, or GESSO_MODE)")
+}
+
+const deviceHelp = "device to run on: cpu, xla-cpu, tpu, cuda, each with :N for the Nth; see gesso devices"
+
+// checkDevice refuses names that can't be a device's; whether there is one shows when it is opened.
+func checkDevice(device string) error {
+	name, ordinal, err := platform.ParseDevice(device)
+	if err != nil {
+		return usagef("--device: %w", err)
+	}
+	known := platform.Default().Names()
+	if name == "cpu" && ordinal > 0 {
+		return usagef("--device %s: the processor is one device, cpu", device)
+	}
+	if name != "cpu" && !slices.Contains(known, name) {
+		return usagef("--device %s: not supported (known: cpu, %s)", device, strings.Join(known, ", "))
+	}
+	return nil
 }
 
 // options turns the flags, and the environment where a flag is absent, into load options.
@@ -28,8 +50,8 @@ func (m *modelFlags) options(env *environment) (gesso.Options, error) {
 		}
 		o.DType = d
 	}
-	if m.device != "cpu" {
-		return o, usagef("--device %s: not supported (known: cpu)", m.device)
+	if err := checkDevice(m.device); err != nil {
+		return o, err
 	}
 	name, source := m.mode, "--mode"
 	switch {

@@ -247,8 +247,8 @@ func (f *Finder) usable(ctx context.Context, name string) (string, error) {
 // Status is what is known of a platform.
 type Status struct {
 	Name    string
-	Path    string // of its plugin; empty if there is none
 	Plugin  string // the plugin's versions; empty if unknown
+	Path    string // of its plugin; empty if there is none
 	Devices []backend.Device
 	Err     error // why its devices can't be used
 }

@@ -15,7 +15,7 @@ func (f *Finder) hardware(name string) error {
 	switch name {
 	case "tpu":
 		if f.tpuChips() == 0 {
-			return fmt.Errorf("no TPU on this machine: %w", ErrNoDevice)
+			return absent("TPU")
 		}
 	case "cuda":
 		for _, p := range []string{"dev/nvidia0", "dev/nvidiactl", "dev/dxg"} {
@@ -23,10 +23,16 @@ func (f *Finder) hardware(name string) error {
 				return nil
 			}
 		}
-		return fmt.Errorf("no NVIDIA GPU on this machine: %w", ErrNoDevice)
+		return absent("NVIDIA GPU")
 	}
 	return nil
 }
+
+// absent is the error of hardware that this machine doesn't have.
+type absent string
+
+func (a absent) Error() string        { return "no " + string(a) + " on this machine" }
+func (a absent) Is(target error) bool { return target == ErrNoDevice }
 
 // PCI ids of Google's TPUs, from v2 to the eighth generation, as jax and torch_xla know them.
 const googleVendor = "0x1ae0"
@@ -74,6 +80,12 @@ var nvidia = []string{
 
 // prepare makes ready what a plugin needs before it is loaded in this process.
 func (f *Finder) prepare(name, path string) error {
+	const logLevel = "TF_CPP_MIN_LOG_LEVEL" // XLA's; without it, each client writes remarks to stderr
+	if name != "tpu" && f.getenv(logLevel) == "" {
+		if err := f.Setenv(logLevel, "2"); err != nil {
+			return err
+		}
+	}
 	if name != "cuda" {
 		return nil
 	}
