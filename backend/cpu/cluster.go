@@ -133,7 +133,7 @@ func (c *cluster) piece(f *frame, r *registers, row, i, m int) {
 		case codeScalar:
 			op.fs(c.fn, dst, r.reg[op.x], r.reg[op.y][0])
 		case codeSelect:
-			pick(dst, r.reg[op.x], r.reg[op.y], r.reg[op.z])
+			c.fn.Select(dst, r.reg[op.x], r.reg[op.y], r.reg[op.z])
 		case codeModulate:
 			c.fn.Modulate(dst, r.reg[op.x], r.reg[op.y], r.reg[op.z], op.dtype)
 		case codeRound:
@@ -171,17 +171,5 @@ func round(fn *vec.Funcs, d tensor.DType, dst, x []float32) {
 func fill(dst []float32, v float32) {
 	for i := range dst {
 		dst[i] = v
-	}
-}
-
-// pick is select: dst = p ≠ 0 ? x : y.
-func pick(dst, p, x, y []float32) {
-	p, x, y = p[:len(dst)], x[:len(dst)], y[:len(dst)]
-	for i, v := range p {
-		if v != 0 {
-			dst[i] = x[i]
-		} else {
-			dst[i] = y[i]
-		}
 	}
 }

@@ -91,19 +91,6 @@ func remainder(_ *vec.Funcs, dst, x, y []float32) {
 
 // compares are the six comparisons, by direction.
 var compares = [...]binaryFunc{
-	graph.EQ: comparison(func(a, b float32) bool { return a == b }),
-	graph.NE: comparison(func(a, b float32) bool { return a != b }),
-	graph.LT: comparison(func(a, b float32) bool { return a < b }),
-	graph.LE: comparison(func(a, b float32) bool { return a <= b }),
-	graph.GT: comparison(func(a, b float32) bool { return a > b }),
-	graph.GE: comparison(func(a, b float32) bool { return a >= b }),
-}
-
-func comparison(is func(a, b float32) bool) binaryFunc {
-	return func(_ *vec.Funcs, dst, x, y []float32) {
-		y = y[:len(dst)]
-		for i, v := range x[:len(dst)] {
-			dst[i] = truth(is(v, y[i]))
-		}
-	}
+	graph.EQ: (*vec.Funcs).Equal, graph.NE: (*vec.Funcs).NotEqual, graph.LT: (*vec.Funcs).Less, graph.LE: (*vec.Funcs).LessEqual,
+	graph.GT: (*vec.Funcs).Greater, graph.GE: (*vec.Funcs).GreaterEqual,
 }

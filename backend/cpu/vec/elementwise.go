@@ -158,6 +158,47 @@ func (f *Funcs) Min(dst, x, y []float32) {
 	}
 }
 
+// Equal sets dst to 1 where x = y, else 0. NaN is equal to nothing.
+func (f *Funcs) Equal(dst, x, y []float32) {
+	if n := len(dst); n > 0 {
+		f.k.equal(&dst[0], &x[:n][0], &y[:n][0], n)
+	}
+}
+
+// NotEqual sets dst to 0 where x = y, else 1.
+func (f *Funcs) NotEqual(dst, x, y []float32) {
+	if n := len(dst); n > 0 {
+		f.k.notEqual(&dst[0], &x[:n][0], &y[:n][0], n)
+	}
+}
+
+// Less sets dst to 1 where x < y, else 0.
+func (f *Funcs) Less(dst, x, y []float32) {
+	if n := len(dst); n > 0 {
+		f.k.below(&dst[0], &x[:n][0], &y[:n][0], n)
+	}
+}
+
+// LessEqual sets dst to 1 where x ≤ y, else 0.
+func (f *Funcs) LessEqual(dst, x, y []float32) {
+	if n := len(dst); n > 0 {
+		f.k.atMost(&dst[0], &x[:n][0], &y[:n][0], n)
+	}
+}
+
+// Greater sets dst to 1 where x > y, else 0.
+func (f *Funcs) Greater(dst, x, y []float32) { f.Less(dst, y, x) }
+
+// GreaterEqual sets dst to 1 where x ≥ y, else 0.
+func (f *Funcs) GreaterEqual(dst, x, y []float32) { f.LessEqual(dst, y, x) }
+
+// Select sets dst to x where p isn't 0 (NaN isn't), else to y.
+func (f *Funcs) Select(dst, p, x, y []float32) {
+	if n := len(dst); n > 0 {
+		f.k.choose(&dst[0], &p[:n][0], &y[:n][0], &x[:n][0], n)
+	}
+}
+
 // SubScalar sets dst to x-s.
 func (f *Funcs) SubScalar(dst, x []float32, s float32) { f.AddScalar(dst, x, -s) }
 

@@ -200,6 +200,13 @@ func nanOr(x, y float32, pick bool) float32 {
 	return y
 }
 
+func truth(b bool) float32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 var manies = []manyCase{
 	{"Add", func(f *Funcs, d, x, y, z []float32) { f.Add(d, x, y) }, func(x, y, z float32) float32 { return x + y }},
 	{"Sub", func(f *Funcs, d, x, y, z []float32) { f.Sub(d, x, y) }, func(x, y, z float32) float32 { return x - y }},
@@ -207,6 +214,18 @@ var manies = []manyCase{
 	{"Div", func(f *Funcs, d, x, y, z []float32) { f.Div(d, x, y) }, func(x, y, z float32) float32 { return x / y }},
 	{"Max", func(f *Funcs, d, x, y, z []float32) { f.Max(d, x, y) }, func(x, y, z float32) float32 { return nanOr(x, y, x > y) }},
 	{"Min", func(f *Funcs, d, x, y, z []float32) { f.Min(d, x, y) }, func(x, y, z float32) float32 { return nanOr(x, y, x < y) }},
+	{"Equal", func(f *Funcs, d, x, y, z []float32) { f.Equal(d, x, y) }, func(x, y, z float32) float32 { return truth(x == y) }},
+	{"NotEqual", func(f *Funcs, d, x, y, z []float32) { f.NotEqual(d, x, y) }, func(x, y, z float32) float32 { return truth(x != y) }},
+	{"Less", func(f *Funcs, d, x, y, z []float32) { f.Less(d, x, y) }, func(x, y, z float32) float32 { return truth(x < y) }},
+	{"LessEqual", func(f *Funcs, d, x, y, z []float32) { f.LessEqual(d, x, y) }, func(x, y, z float32) float32 { return truth(x <= y) }},
+	{"Greater", func(f *Funcs, d, x, y, z []float32) { f.Greater(d, x, y) }, func(x, y, z float32) float32 { return truth(x > y) }},
+	{"GreaterEqual", func(f *Funcs, d, x, y, z []float32) { f.GreaterEqual(d, x, y) }, func(x, y, z float32) float32 { return truth(x >= y) }},
+	{"Select", func(f *Funcs, d, x, y, z []float32) { f.Select(d, x, y, z) }, func(x, y, z float32) float32 {
+		if x != 0 {
+			return y
+		}
+		return z
+	}},
 	{"Pow", func(f *Funcs, d, x, y, z []float32) { f.Pow(d, x, y) }, func(x, y, z float32) float32 { return float32(math.Pow(float64(x), float64(y))) }},
 	{"MulAdd", func(f *Funcs, d, x, y, z []float32) { f.MulAdd(d, x, y, z) }, func(x, y, z float32) float32 { return float32(x*y) + z }},
 	{"FMA", func(f *Funcs, d, x, y, z []float32) { f.FMA(d, x, y, z) }, fma},

@@ -25,6 +25,11 @@ var kernelsAVX2 = kernels{
 	div:             divAVX2,
 	max:             maxAVX2,
 	min:             minAVX2,
+	equal:           equalAVX2,
+	notEqual:        notEqualAVX2,
+	below:           belowAVX2,
+	atMost:          atMostAVX2,
+	choose:          chooseAVX2,
 	addScalar:       addScalarAVX2,
 	mulScalar:       mulScalarAVX2,
 	divScalar:       divScalarAVX2,
@@ -122,6 +127,21 @@ func maxAVX2(dst, x, y *float32, n int)
 
 //go:noescape
 func minAVX2(dst, x, y *float32, n int)
+
+//go:noescape
+func equalAVX2(dst, x, y *float32, n int)
+
+//go:noescape
+func notEqualAVX2(dst, x, y *float32, n int)
+
+//go:noescape
+func belowAVX2(dst, x, y *float32, n int)
+
+//go:noescape
+func atMostAVX2(dst, x, y *float32, n int)
+
+//go:noescape
+func chooseAVX2(dst, x, y, z *float32, n int)
 
 //go:noescape
 func addScalarAVX2(dst, x *float32, s float32, n int)
@@ -276,6 +296,11 @@ var kernelsAVX512 = kernels{
 	div:             divAVX512,
 	max:             maxAVX512,
 	min:             minAVX512,
+	equal:           equalAVX512,
+	notEqual:        notEqualAVX512,
+	below:           belowAVX512,
+	atMost:          atMostAVX512,
+	choose:          chooseAVX512,
 	addScalar:       addScalarAVX512,
 	mulScalar:       mulScalarAVX512,
 	divScalar:       divScalarAVX512,
@@ -373,6 +398,21 @@ func maxAVX512(dst, x, y *float32, n int)
 
 //go:noescape
 func minAVX512(dst, x, y *float32, n int)
+
+//go:noescape
+func equalAVX512(dst, x, y *float32, n int)
+
+//go:noescape
+func notEqualAVX512(dst, x, y *float32, n int)
+
+//go:noescape
+func belowAVX512(dst, x, y *float32, n int)
+
+//go:noescape
+func atMostAVX512(dst, x, y *float32, n int)
+
+//go:noescape
+func chooseAVX512(dst, x, y, z *float32, n int)
 
 //go:noescape
 func addScalarAVX512(dst, x *float32, s float32, n int)

@@ -1794,6 +1794,223 @@ done:
 	VZEROUPPER
 	RET
 
+// func equalAVX2(dst, x, y *float32, n int)
+// 1 where x = y, else 0
+TEXT ·equalAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ y+16(FP), DX
+	MOVQ n+24(FP), CX
+	VBROADCASTSS c3f800000<>(SB), Y14
+	VBROADCASTSS c00000000<>(SB), Y13
+	XORL AX, AX
+	SUBQ $8, CX
+	JLT tail
+
+loop:
+	VMOVUPS (SI)(AX*4), Y0
+	VMOVUPS (DX)(AX*4), Y1
+	VCMPPS $0, Y1, Y0, Y0
+	VBLENDVPS Y0, Y14, Y13, Y0
+	VMOVUPS Y0, (DI)(AX*4)
+	ADDQ $8, AX
+	SUBQ $8, CX
+	JGE loop
+
+tail:
+	ADDQ $8, CX
+	JLE done
+	MOVL $8, R12
+	CMPQ CX, R12
+	CMOVQLT CX, R12
+	SHLQ $2, R12
+	LEAQ tailMasks<>+32(SB), R13
+	SUBQ R12, R13
+	VMOVDQU (R13), Y15
+	VMASKMOVPS (SI)(AX*4), Y15, Y0
+	VMASKMOVPS (DX)(AX*4), Y15, Y1
+	VCMPPS $0, Y1, Y0, Y0
+	VBLENDVPS Y0, Y14, Y13, Y0
+	VMASKMOVPS Y0, Y15, (DI)(AX*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func notEqualAVX2(dst, x, y *float32, n int)
+// 0 where x = y, else 1
+TEXT ·notEqualAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ y+16(FP), DX
+	MOVQ n+24(FP), CX
+	VBROADCASTSS c00000000<>(SB), Y14
+	VBROADCASTSS c3f800000<>(SB), Y13
+	XORL AX, AX
+	SUBQ $8, CX
+	JLT tail
+
+loop:
+	VMOVUPS (SI)(AX*4), Y0
+	VMOVUPS (DX)(AX*4), Y1
+	VCMPPS $0, Y1, Y0, Y0
+	VBLENDVPS Y0, Y14, Y13, Y0
+	VMOVUPS Y0, (DI)(AX*4)
+	ADDQ $8, AX
+	SUBQ $8, CX
+	JGE loop
+
+tail:
+	ADDQ $8, CX
+	JLE done
+	MOVL $8, R12
+	CMPQ CX, R12
+	CMOVQLT CX, R12
+	SHLQ $2, R12
+	LEAQ tailMasks<>+32(SB), R13
+	SUBQ R12, R13
+	VMOVDQU (R13), Y15
+	VMASKMOVPS (SI)(AX*4), Y15, Y0
+	VMASKMOVPS (DX)(AX*4), Y15, Y1
+	VCMPPS $0, Y1, Y0, Y0
+	VBLENDVPS Y0, Y14, Y13, Y0
+	VMASKMOVPS Y0, Y15, (DI)(AX*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func belowAVX2(dst, x, y *float32, n int)
+// 1 where x < y, else 0
+TEXT ·belowAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ y+16(FP), DX
+	MOVQ n+24(FP), CX
+	VBROADCASTSS c3f800000<>(SB), Y14
+	VBROADCASTSS c00000000<>(SB), Y13
+	XORL AX, AX
+	SUBQ $8, CX
+	JLT tail
+
+loop:
+	VMOVUPS (SI)(AX*4), Y0
+	VMOVUPS (DX)(AX*4), Y1
+	VCMPPS $1, Y1, Y0, Y0
+	VBLENDVPS Y0, Y14, Y13, Y0
+	VMOVUPS Y0, (DI)(AX*4)
+	ADDQ $8, AX
+	SUBQ $8, CX
+	JGE loop
+
+tail:
+	ADDQ $8, CX
+	JLE done
+	MOVL $8, R12
+	CMPQ CX, R12
+	CMOVQLT CX, R12
+	SHLQ $2, R12
+	LEAQ tailMasks<>+32(SB), R13
+	SUBQ R12, R13
+	VMOVDQU (R13), Y15
+	VMASKMOVPS (SI)(AX*4), Y15, Y0
+	VMASKMOVPS (DX)(AX*4), Y15, Y1
+	VCMPPS $1, Y1, Y0, Y0
+	VBLENDVPS Y0, Y14, Y13, Y0
+	VMASKMOVPS Y0, Y15, (DI)(AX*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func atMostAVX2(dst, x, y *float32, n int)
+// 1 where x ≤ y, else 0
+TEXT ·atMostAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ y+16(FP), DX
+	MOVQ n+24(FP), CX
+	VBROADCASTSS c3f800000<>(SB), Y14
+	VBROADCASTSS c00000000<>(SB), Y13
+	XORL AX, AX
+	SUBQ $8, CX
+	JLT tail
+
+loop:
+	VMOVUPS (SI)(AX*4), Y0
+	VMOVUPS (DX)(AX*4), Y1
+	VCMPPS $2, Y1, Y0, Y0
+	VBLENDVPS Y0, Y14, Y13, Y0
+	VMOVUPS Y0, (DI)(AX*4)
+	ADDQ $8, AX
+	SUBQ $8, CX
+	JGE loop
+
+tail:
+	ADDQ $8, CX
+	JLE done
+	MOVL $8, R12
+	CMPQ CX, R12
+	CMOVQLT CX, R12
+	SHLQ $2, R12
+	LEAQ tailMasks<>+32(SB), R13
+	SUBQ R12, R13
+	VMOVDQU (R13), Y15
+	VMASKMOVPS (SI)(AX*4), Y15, Y0
+	VMASKMOVPS (DX)(AX*4), Y15, Y1
+	VCMPPS $2, Y1, Y0, Y0
+	VBLENDVPS Y0, Y14, Y13, Y0
+	VMASKMOVPS Y0, Y15, (DI)(AX*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func chooseAVX2(dst, x, y, z *float32, n int)
+// y where x = 0, else z
+TEXT ·chooseAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ y+16(FP), DX
+	MOVQ z+24(FP), BX
+	MOVQ n+32(FP), CX
+	VBROADCASTSS c00000000<>(SB), Y14
+	XORL AX, AX
+	SUBQ $8, CX
+	JLT tail
+
+loop:
+	VMOVUPS (SI)(AX*4), Y0
+	VMOVUPS (DX)(AX*4), Y1
+	VMOVUPS (BX)(AX*4), Y2
+	VCMPPS $0, Y14, Y0, Y0
+	VBLENDVPS Y0, Y1, Y2, Y0
+	VMOVUPS Y0, (DI)(AX*4)
+	ADDQ $8, AX
+	SUBQ $8, CX
+	JGE loop
+
+tail:
+	ADDQ $8, CX
+	JLE done
+	MOVL $8, R12
+	CMPQ CX, R12
+	CMOVQLT CX, R12
+	SHLQ $2, R12
+	LEAQ tailMasks<>+32(SB), R13
+	SUBQ R12, R13
+	VMOVDQU (R13), Y15
+	VMASKMOVPS (SI)(AX*4), Y15, Y0
+	VMASKMOVPS (DX)(AX*4), Y15, Y1
+	VMASKMOVPS (BX)(AX*4), Y15, Y2
+	VCMPPS $0, Y14, Y0, Y0
+	VBLENDVPS Y0, Y1, Y2, Y0
+	VMASKMOVPS Y0, Y15, (DI)(AX*4)
+
+done:
+	VZEROUPPER
+	RET
+
 // func addScalarAVX2(dst, x *float32, s float32, n int)
 // x+s
 TEXT ·addScalarAVX2(SB), NOSPLIT, $0-32

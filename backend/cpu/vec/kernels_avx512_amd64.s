@@ -1442,6 +1442,218 @@ done:
 	VZEROUPPER
 	RET
 
+// func equalAVX512(dst, x, y *float32, n int)
+// 1 where x = y, else 0
+TEXT ·equalAVX512(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ y+16(FP), DX
+	MOVQ n+24(FP), CX
+	VBROADCASTSS c3f800000<>(SB), Z31
+	VBROADCASTSS c00000000<>(SB), Z30
+	XORL AX, AX
+	SUBQ $16, CX
+	JLT tail
+
+loop:
+	VMOVUPS (SI)(AX*4), Z0
+	VMOVUPS (DX)(AX*4), Z1
+	VCMPPS $0, Z1, Z0, K2
+	VBLENDMPS Z31, Z30, K2, Z0
+	VMOVUPS Z0, (DI)(AX*4)
+	ADDQ $16, AX
+	SUBQ $16, CX
+	JGE loop
+
+tail:
+	ADDQ $16, CX
+	JLE done
+	MOVL $16, R12
+	CMPQ CX, R12
+	CMOVQLT CX, R12
+	MOVL $0xffff, R13
+	BZHIL R12, R13, R13
+	KMOVW R13, K1
+	VMOVUPS.Z (SI)(AX*4), K1, Z0
+	VMOVUPS.Z (DX)(AX*4), K1, Z1
+	VCMPPS $0, Z1, Z0, K2
+	VBLENDMPS Z31, Z30, K2, Z0
+	VMOVUPS Z0, K1, (DI)(AX*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func notEqualAVX512(dst, x, y *float32, n int)
+// 0 where x = y, else 1
+TEXT ·notEqualAVX512(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ y+16(FP), DX
+	MOVQ n+24(FP), CX
+	VBROADCASTSS c00000000<>(SB), Z31
+	VBROADCASTSS c3f800000<>(SB), Z30
+	XORL AX, AX
+	SUBQ $16, CX
+	JLT tail
+
+loop:
+	VMOVUPS (SI)(AX*4), Z0
+	VMOVUPS (DX)(AX*4), Z1
+	VCMPPS $0, Z1, Z0, K2
+	VBLENDMPS Z31, Z30, K2, Z0
+	VMOVUPS Z0, (DI)(AX*4)
+	ADDQ $16, AX
+	SUBQ $16, CX
+	JGE loop
+
+tail:
+	ADDQ $16, CX
+	JLE done
+	MOVL $16, R12
+	CMPQ CX, R12
+	CMOVQLT CX, R12
+	MOVL $0xffff, R13
+	BZHIL R12, R13, R13
+	KMOVW R13, K1
+	VMOVUPS.Z (SI)(AX*4), K1, Z0
+	VMOVUPS.Z (DX)(AX*4), K1, Z1
+	VCMPPS $0, Z1, Z0, K2
+	VBLENDMPS Z31, Z30, K2, Z0
+	VMOVUPS Z0, K1, (DI)(AX*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func belowAVX512(dst, x, y *float32, n int)
+// 1 where x < y, else 0
+TEXT ·belowAVX512(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ y+16(FP), DX
+	MOVQ n+24(FP), CX
+	VBROADCASTSS c3f800000<>(SB), Z31
+	VBROADCASTSS c00000000<>(SB), Z30
+	XORL AX, AX
+	SUBQ $16, CX
+	JLT tail
+
+loop:
+	VMOVUPS (SI)(AX*4), Z0
+	VMOVUPS (DX)(AX*4), Z1
+	VCMPPS $1, Z1, Z0, K2
+	VBLENDMPS Z31, Z30, K2, Z0
+	VMOVUPS Z0, (DI)(AX*4)
+	ADDQ $16, AX
+	SUBQ $16, CX
+	JGE loop
+
+tail:
+	ADDQ $16, CX
+	JLE done
+	MOVL $16, R12
+	CMPQ CX, R12
+	CMOVQLT CX, R12
+	MOVL $0xffff, R13
+	BZHIL R12, R13, R13
+	KMOVW R13, K1
+	VMOVUPS.Z (SI)(AX*4), K1, Z0
+	VMOVUPS.Z (DX)(AX*4), K1, Z1
+	VCMPPS $1, Z1, Z0, K2
+	VBLENDMPS Z31, Z30, K2, Z0
+	VMOVUPS Z0, K1, (DI)(AX*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func atMostAVX512(dst, x, y *float32, n int)
+// 1 where x ≤ y, else 0
+TEXT ·atMostAVX512(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ y+16(FP), DX
+	MOVQ n+24(FP), CX
+	VBROADCASTSS c3f800000<>(SB), Z31
+	VBROADCASTSS c00000000<>(SB), Z30
+	XORL AX, AX
+	SUBQ $16, CX
+	JLT tail
+
+loop:
+	VMOVUPS (SI)(AX*4), Z0
+	VMOVUPS (DX)(AX*4), Z1
+	VCMPPS $2, Z1, Z0, K2
+	VBLENDMPS Z31, Z30, K2, Z0
+	VMOVUPS Z0, (DI)(AX*4)
+	ADDQ $16, AX
+	SUBQ $16, CX
+	JGE loop
+
+tail:
+	ADDQ $16, CX
+	JLE done
+	MOVL $16, R12
+	CMPQ CX, R12
+	CMOVQLT CX, R12
+	MOVL $0xffff, R13
+	BZHIL R12, R13, R13
+	KMOVW R13, K1
+	VMOVUPS.Z (SI)(AX*4), K1, Z0
+	VMOVUPS.Z (DX)(AX*4), K1, Z1
+	VCMPPS $2, Z1, Z0, K2
+	VBLENDMPS Z31, Z30, K2, Z0
+	VMOVUPS Z0, K1, (DI)(AX*4)
+
+done:
+	VZEROUPPER
+	RET
+
+// func chooseAVX512(dst, x, y, z *float32, n int)
+// y where x = 0, else z
+TEXT ·chooseAVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ y+16(FP), DX
+	MOVQ z+24(FP), BX
+	MOVQ n+32(FP), CX
+	VBROADCASTSS c00000000<>(SB), Z31
+	XORL AX, AX
+	SUBQ $16, CX
+	JLT tail
+
+loop:
+	VMOVUPS (SI)(AX*4), Z0
+	VMOVUPS (DX)(AX*4), Z1
+	VMOVUPS (BX)(AX*4), Z2
+	VCMPPS $0, Z31, Z0, K2
+	VBLENDMPS Z1, Z2, K2, Z0
+	VMOVUPS Z0, (DI)(AX*4)
+	ADDQ $16, AX
+	SUBQ $16, CX
+	JGE loop
+
+tail:
+	ADDQ $16, CX
+	JLE done
+	MOVL $16, R12
+	CMPQ CX, R12
+	CMOVQLT CX, R12
+	MOVL $0xffff, R13
+	BZHIL R12, R13, R13
+	KMOVW R13, K1
+	VMOVUPS.Z (SI)(AX*4), K1, Z0
+	VMOVUPS.Z (DX)(AX*4), K1, Z1
+	VMOVUPS.Z (BX)(AX*4), K1, Z2
+	VCMPPS $0, Z31, Z0, K2
+	VBLENDMPS Z1, Z2, K2, Z0
+	VMOVUPS Z0, K1, (DI)(AX*4)
+
+done:
+	VZEROUPPER
+	RET
+
 // func addScalarAVX512(dst, x *float32, s float32, n int)
 // x+s
 TEXT ·addScalarAVX512(SB), NOSPLIT, $0-32

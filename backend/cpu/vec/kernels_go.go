@@ -33,6 +33,11 @@ type kernels struct {
 	div             func(dst, x, y *float32, n int)                             // x/y
 	max             func(dst, x, y *float32, n int)                             // the larger, NaN if either is
 	min             func(dst, x, y *float32, n int)                             // the smaller, NaN if either is
+	equal           func(dst, x, y *float32, n int)                             // 1 where x = y, else 0
+	notEqual        func(dst, x, y *float32, n int)                             // 0 where x = y, else 1
+	below           func(dst, x, y *float32, n int)                             // 1 where x < y, else 0
+	atMost          func(dst, x, y *float32, n int)                             // 1 where x ≤ y, else 0
+	choose          func(dst, x, y, z *float32, n int)                          // y where x = 0, else z
 	addScalar       func(dst, x *float32, s float32, n int)                     // x+s
 	mulScalar       func(dst, x *float32, s float32, n int)                     // x·s
 	divScalar       func(dst, x *float32, s float32, n int)                     // x/s
@@ -88,6 +93,11 @@ var portable = kernels{
 	div:             divGo,
 	max:             maxGo,
 	min:             minGo,
+	equal:           equalGo,
+	notEqual:        notEqualGo,
+	below:           belowGo,
+	atMost:          atMostGo,
+	choose:          chooseGo,
 	addScalar:       addScalarGo,
 	mulScalar:       mulScalarGo,
 	divScalar:       divScalarGo,
@@ -652,6 +662,78 @@ func minGo(dst, x, y *float32, n int) {
 		t3 := less(t0, t1)
 		t4 := choose(t2, t0, t3)
 		dsts[i] = t4
+	}
+}
+
+// equalGo: 1 where x = y, else 0.
+func equalGo(dst, x, y *float32, n int) {
+	dsts := unsafe.Slice(dst, n)
+	xs := unsafe.Slice(x, n)
+	ys := unsafe.Slice(y, n)
+	for i := range n {
+		t0 := xs[i]
+		t1 := ys[i]
+		t2 := t0 == t1
+		t5 := choose(t2, c3f800000, c00000000)
+		dsts[i] = t5
+	}
+}
+
+// notEqualGo: 0 where x = y, else 1.
+func notEqualGo(dst, x, y *float32, n int) {
+	dsts := unsafe.Slice(dst, n)
+	xs := unsafe.Slice(x, n)
+	ys := unsafe.Slice(y, n)
+	for i := range n {
+		t0 := xs[i]
+		t1 := ys[i]
+		t2 := t0 == t1
+		t5 := choose(t2, c00000000, c3f800000)
+		dsts[i] = t5
+	}
+}
+
+// belowGo: 1 where x < y, else 0.
+func belowGo(dst, x, y *float32, n int) {
+	dsts := unsafe.Slice(dst, n)
+	xs := unsafe.Slice(x, n)
+	ys := unsafe.Slice(y, n)
+	for i := range n {
+		t0 := xs[i]
+		t1 := ys[i]
+		t2 := t0 < t1
+		t5 := choose(t2, c3f800000, c00000000)
+		dsts[i] = t5
+	}
+}
+
+// atMostGo: 1 where x ≤ y, else 0.
+func atMostGo(dst, x, y *float32, n int) {
+	dsts := unsafe.Slice(dst, n)
+	xs := unsafe.Slice(x, n)
+	ys := unsafe.Slice(y, n)
+	for i := range n {
+		t0 := xs[i]
+		t1 := ys[i]
+		t2 := t0 <= t1
+		t5 := choose(t2, c3f800000, c00000000)
+		dsts[i] = t5
+	}
+}
+
+// chooseGo: y where x = 0, else z.
+func chooseGo(dst, x, y, z *float32, n int) {
+	dsts := unsafe.Slice(dst, n)
+	xs := unsafe.Slice(x, n)
+	ys := unsafe.Slice(y, n)
+	zs := unsafe.Slice(z, n)
+	for i := range n {
+		t0 := xs[i]
+		t1 := ys[i]
+		t2 := zs[i]
+		t4 := t0 == c00000000
+		t5 := choose(t4, t1, t2)
+		dsts[i] = t5
 	}
 }
 

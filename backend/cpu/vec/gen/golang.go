@@ -86,9 +86,14 @@ func goKernel(k kernel) string {
 		case "div":
 			line(i, "%s / %s", a...)
 		case "cmp":
-			if n.imm == cmpLT {
+			switch n.imm {
+			case cmpEQ:
+				line(i, "%s == %s", a...)
+			case cmpLT:
 				line(i, "%s < %s", a...)
-			} else {
+			case cmpLE:
+				line(i, "%s <= %s", a...)
+			default:
 				line(i, "%s != %s", a[0], a[0])
 			}
 		case "sel":

@@ -140,7 +140,9 @@ func (b *builder) sra(k int, x val) val { return b.opi("sra", k, x) }
 
 // Comparison predicates, numbered as CMPPS's.
 const (
+	cmpEQ    = 0
 	cmpLT    = 1
+	cmpLE    = 2
 	cmpUnord = 3
 )
 

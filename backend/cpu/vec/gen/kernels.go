@@ -113,6 +113,10 @@ func binary(name, doc string, f func(b *builder, x, y val) val) kernel {
 		body: func(b *builder) { b.store("dst", f(b, b.load("x"), b.load("y"))) }}
 }
 
+func comparison(name, doc string, pred int, yes, no float32) kernel {
+	return binary(name, doc, func(b *builder, x, y val) val { return b.sel(b.cmp(pred, x, y), b.c(yes), b.c(no)) })
+}
+
 func withScalar(name, doc string, f func(b *builder, x, s val) val) kernel {
 	return kernel{name: name, doc: doc, streams: []stream{out("dst"), in("x")}, scalars: []string{"s"},
 		body: func(b *builder) { b.store("dst", f(b, b.load("x"), b.scalar("s"))) }}
@@ -169,6 +173,16 @@ func kernels() []kernel {
 		binary("div", "x/y", (*builder).div),
 		binary("max", "the larger, NaN if either is", (*builder).nanmax),
 		binary("min", "the smaller, NaN if either is", (*builder).nanmin),
+
+		comparison("equal", "1 where x = y, else 0", cmpEQ, 1, 0),
+		comparison("notEqual", "0 where x = y, else 1", cmpEQ, 0, 1),
+		comparison("below", "1 where x < y, else 0", cmpLT, 1, 0),
+		comparison("atMost", "1 where x ≤ y, else 0", cmpLE, 1, 0),
+		{name: "choose", doc: "y where x = 0, else z", streams: []stream{out("dst"), in("x"), in("y"), in("z")},
+			body: func(b *builder) {
+				x, y, z := b.load("x"), b.load("y"), b.load("z")
+				b.store("dst", b.sel(b.cmp(cmpEQ, x, b.c(0)), y, z))
+			}},
 
 		withScalar("addScalar", "x+s", (*builder).add),
 		withScalar("mulScalar", "x·s", (*builder).mul),
