@@ -33,6 +33,26 @@ func Newest(t testing.TB) string {
 	return paths[0]
 }
 
+// TPU returns the path of libtpu, from GESSO_PLUGIN_TPU or plugins/tpu of the cache folder, after setting the environment
+// in which it compiles without a TPU. The test is skipped where it is absent.
+func TPU(t testing.TB) string {
+	t.Helper()
+	path := os.Getenv("GESSO_PLUGIN_TPU")
+	if cache, err := os.UserCacheDir(); err == nil && path == "" {
+		path = filepath.Join(cache, "gesso", "plugins", "tpu", "libtpu.so")
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("no libtpu: %v", err)
+	}
+	for k, v := range map[string]string{
+		"TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1", "TPU_LOG_DIR": "disabled", "TPU_MIN_LOG_LEVEL": "3",
+		"TPU_ACCELERATOR_TYPE": "v6e-1", "TPU_WORKER_HOSTNAMES": "localhost", "TPU_WORKER_ID": "0",
+	} {
+		os.Setenv(k, v)
+	}
+	return path
+}
+
 func find(t testing.TB) []string {
 	t.Helper()
 	os.Setenv("TF_CPP_MIN_LOG_LEVEL", "2") // XLA's remarks would drown a failure; it reads this when it is loaded
