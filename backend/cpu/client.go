@@ -13,7 +13,7 @@
 // into the epilogue of the product, convolution or normalisation that makes their operand; reshapes, slices, transpositions
 // and broadcasts are views for as long as their readers take strides; operands of a concatenation are written in place.
 // Intermediate values lie in one arena, by lifetime, results in place of operands that die. What has no kernel (f64,
-// integer arithmetic, iota, reduce, dynamic slices) is evaluated by graph/interp: correct, and slow.
+// integer arithmetic, reductions of other than the last axes, dynamic slices) is evaluated by graph/interp: correct, and slow.
 //
 // # Results
 //

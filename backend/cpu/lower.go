@@ -27,6 +27,14 @@ func (p *planner) lower(g *group) error {
 		p.gather(n)
 	case graph.UpsampleNearest:
 		p.upsample(n)
+	case graph.Iota:
+		return p.iota(n)
+	case graph.Reduce:
+		if reduces(n) {
+			p.reduce(n)
+			return nil
+		}
+		p.interpret(n)
 	default:
 		p.interpret(n)
 	}
