@@ -11,7 +11,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"reflect"
 	"sync"
 
 	"github.com/gesso-go/gesso/model/clip"
@@ -119,8 +118,7 @@ func write(c component, d tensor.DType, source, dir string) error {
 	if err := os.WriteFile(filepath.Join(folder, "config.json"), b, 0o644); err != nil {
 		return err
 	}
-	shapes := map[string]tensor.Shape{}
-	collect(reflect.ValueOf(c.model), "", shapes)
+	shapes := nn.Shapes(c.model)
 	arrays := map[string]*tensor.Array{}
 	var wg sync.WaitGroup
 	for name, s := range shapes {
@@ -130,38 +128,6 @@ func write(c component, d tensor.DType, source, dir string) error {
 	}
 	wg.Wait()
 	return weights.Save(filepath.Join(folder, c.file), arrays, map[string]string{"format": "pt"})
-}
-
-// collect finds the parameters of a model by the tags that nn.Bind reads.
-func collect(v reflect.Value, name string, shapes map[string]tensor.Shape) {
-	join := func(part string) string {
-		if name == "" {
-			return part
-		}
-		return name + "." + part
-	}
-	switch v.Kind() {
-	case reflect.Pointer:
-		if !v.IsNil() {
-			collect(v.Elem(), name, shapes)
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			collect(v.Index(i), join(fmt.Sprint(i)), shapes)
-		}
-	case reflect.Struct:
-		if p, ok := v.Interface().(nn.Param); ok {
-			if p.Expect != nil {
-				shapes[name] = p.Expect
-			}
-			return
-		}
-		for i := range v.NumField() {
-			if tag, ok := v.Type().Field(i).Tag.Lookup("weight"); ok {
-				collect(v.Field(i), join(tag), shapes)
-			}
-		}
-	}
 }
 
 // fill writes numbers that keep activations at their scale: ones for norms, small ones elsewhere.
