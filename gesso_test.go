@@ -5,6 +5,7 @@ import (
 	"errors"
 	"image"
 	"image/draw"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -246,6 +247,8 @@ func TestRefusedRequests(t *testing.T) {
 		{"seeds for another batch", func(r *gesso.Request) { r.Seeds = []uint64{1, 2} }, "2 seeds for 1"},
 		{"seeds and generator", func(r *gesso.Request) { r.Generator = rng.New(1) }, "not both"},
 		{"sigmas and timesteps", func(r *gesso.Request) { r.Sigmas, r.Timesteps = []float64{1}, []float64{1000} }, "not both"},
+		{"guidance", func(r *gesso.Request) { g := math.NaN(); r.Guidance = &g }, "guidance must be finite"},
+		{"true cfg", func(r *gesso.Request) { r.TrueCFGScale = math.Inf(1) }, "true_cfg_scale must be finite"},
 		{"latents", func(r *gesso.Request) { r.Latents = tensor.New(tensor.F32, 1, 3, 4) }, "packed"},
 		{"negative prompts", func(r *gesso.Request) { r.NegativePrompts = []string{"a", "b"}; r.TrueCFGScale = 2 }, "2 negative prompts"},
 		{"second prompts", func(r *gesso.Request) { r.Prompts2 = []string{"a", "b"} }, "2 second prompts"},

@@ -55,6 +55,20 @@ func CheckSteps(q *Request, def int) error {
 	return nil
 }
 
+// CheckScales returns an error unless guidance and true_cfg_scale are finite.
+func CheckScales(q *Request) error {
+	scales := map[string]float64{"true_cfg_scale": q.TrueCFGScale}
+	if q.Guidance != nil {
+		scales["guidance"] = *q.Guidance
+	}
+	for what, v := range scales {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("%s must be finite, got %g", what, v)
+		}
+	}
+	return nil
+}
+
 // MaxSteps is the number of timesteps that models are trained on.
 const MaxSteps = 1000
 

@@ -17,6 +17,9 @@ func (r *run) check() error {
 	if err := r.checkSize(); err != nil {
 		return err
 	}
+	if err := pipeline.CheckScales(q); err != nil {
+		return err
+	}
 	settings := &r.p.settings
 	r.maxLength = pipeline.DefaultInt(q.MaxSequenceLength, pipeline.DefaultInt(settings.MaxSequenceLength, defaultMaxLength))
 	switch {
