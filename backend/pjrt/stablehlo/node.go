@@ -55,6 +55,14 @@ func (w *Writer) unary(n *graph.Node, x Value) (Value, error) {
 	if n.Op == graph.IsFinite {
 		return w.to(n.Type, "stablehlo.is_finite", x, ""), nil
 	}
+	if n.DType == tensor.U8 { // StableHLO has these for signed types only
+		switch n.Op {
+		case graph.Abs:
+			return x, nil
+		case graph.Sign:
+			return w.same("stablehlo.minimum", x, w.Broadcast(w.Scalar(x.DType, 1), x.Shape)), nil
+		}
+	}
 	op, ok := unaryOps[n.Op]
 	switch {
 	case !ok:
@@ -72,7 +80,7 @@ func (w *Writer) applyUnary(op graph.Op, name string, x Value) Value {
 	if w.options.ErfInPrimitives && x.DType == tensor.F32 {
 		return w.erf(x)
 	}
-	return w.to(x.Type, name, x, "")
+	return w.Op(x.Type, "%s %s : %s -> %[3]s", name, x.Name, x.TypeText()) // CHLO puts no parentheses
 }
 
 // binaryOps are the elementwise operations with two operands. Sum, difference and product of half types are exact in f32
