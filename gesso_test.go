@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/gesso-go/gesso"
+	"github.com/gesso-go/gesso/backend/cpu/isa"
 	"github.com/gesso-go/gesso/engine"
 	"github.com/gesso-go/gesso/rng"
 	"github.com/gesso-go/gesso/tensor"
@@ -111,6 +112,30 @@ func TestModesAgree(t *testing.T) {
 				want = got
 			} else if got != want {
 				t.Errorf("%s: %s mode makes another picture", d, m)
+			}
+		}
+	}
+}
+
+// Whatever kernels this machine can use, half precision makes the picture that f32 makes, within 2 % of it.
+func TestHalfPrecisionAtEveryLevel(t *testing.T) {
+	values := func(level isa.Level, d tensor.DType) []float32 {
+		r := request()
+		r.Height, r.Width, r.Output = 48, 80, gesso.OutputArray // 15 tokens: no multiple of a tile
+		return generate(t, load(t, schnell, gesso.Options{CPUISA: level.String(), DType: d}), r).Array.Float32s()
+	}
+	for _, level := range isa.Available() {
+		want := values(level, tensor.F32)
+		for _, d := range []tensor.DType{tensor.BF16, tensor.F16} {
+			var diff, norm float64
+			for i, v := range values(level, d) {
+				diff += float64(v-want[i]) * float64(v-want[i])
+				norm += float64(want[i]) * float64(want[i])
+			}
+			if e := math.Sqrt(diff / norm); !(e > 0 && e <= 0.02) {
+				t.Errorf("%s, %s: relative error %.4f", level, d, e)
+			} else {
+				t.Logf("%s, %s: relative error %.4f", level, d, e)
 			}
 		}
 	}
