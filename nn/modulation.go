@@ -38,22 +38,37 @@ func (a *AdaLayerNorm) Forward(x, temb engine.Value) (engine.Value, []engine.Val
 	return y, p[2:]
 }
 
+// ForwardDual is Forward for a layer of 9 parts, Diffusers' SD35AdaLayerNormZeroX: the norm modulated once for joint
+// attention and once, with the seventh and eighth part, for the second attention. The remaining parts are all from the
+// third on.
+func (a *AdaLayerNorm) ForwardDual(x, temb engine.Value) (joint, second engine.Value, rest []engine.Value) {
+	p := a.Linear.Forward(temb.Silu()).Reshape(temb.Dim(0), 1, a.parts*a.width).Chunk(2, a.parts)
+	n := engine.LayerNorm(x, engine.Value{}, engine.Value{}, modulationEps)
+	joint, second = n.Modulate(p[1], p[0]), n.Modulate(p[7], p[6])
+	if eng := x.Engine(); eng != nil && eng.Tapping() {
+		flat := func(v engine.Value) engine.Value { return v.Reshape(v.Dim(0), v.Dim(2)) }
+		a.TapAll(joint, flat(p[2]), flat(p[3]), flat(p[4]), flat(p[5]), second, flat(p[8]))
+	}
+	return joint, second, p[2:]
+}
+
 // AdaLayerNormContinuous is the last norm of a transformer: scale comes before shift here.
 type AdaLayerNormContinuous struct {
 	Module
 	Linear Linear `weight:"linear"`
+	Eps    float64
 	width  int
 }
 
 // NewAdaLayerNormContinuous returns an unbound layer.
 func NewAdaLayerNormContinuous(width, cond int) AdaLayerNormContinuous {
-	return AdaLayerNormContinuous{Linear: NewLinear(cond, 2*width, true), width: width}
+	return AdaLayerNormContinuous{Linear: NewLinear(cond, 2*width, true), Eps: modulationEps, width: width}
 }
 
 // Forward takes x (B, N, D) and temb (B, D) to (B, N, D).
 func (a *AdaLayerNormContinuous) Forward(x, temb engine.Value) engine.Value {
 	p := a.Linear.Forward(temb.Silu()).Reshape(temb.Dim(0), 1, 2*a.width).Chunk(2, 2)
-	return a.Tap(engine.LayerNorm(x, engine.Value{}, engine.Value{}, modulationEps).Modulate(p[0], p[1]))
+	return a.Tap(engine.LayerNorm(x, engine.Value{}, engine.Value{}, a.Eps).Modulate(p[0], p[1]))
 }
 
 // FeedForward is Diffusers' FeedForward with gelu-approximate: net.0.proj, tanh GELU, net.2.
