@@ -4,7 +4,8 @@ import "github.com/gesso-go/gesso/tensor"
 
 // Block is a piece of A that is being packed, rows × elements of K.
 type Block struct {
-	k      *kernel
+	half   bool // words are bfloat16 pairs, otherwise float32
+	vec    *vectorOps
 	data   []uint32
 	stride int // words
 }
@@ -16,18 +17,18 @@ func (b *Block) Put(row, k int, t tensor.DType, src []byte, n int) {
 		return
 	}
 	src = src[:n*t.Size()]
-	if b.k.half {
+	if b.half {
 		dst := wordBytes(b.data[row*b.stride:])
 		copy(dst[2*k:2*(k+n)], src)
 		return
 	}
 	dst := b.data[row*b.stride+k:][:n]
-	b.k.vec.widen(dst, t, src)
+	b.vec.widen(dst, t, src)
 }
 
 // Zero clears dst[row, k:k+n].
 func (b *Block) Zero(row, k, n int) {
-	if b.k.half {
+	if b.half {
 		dst := wordBytes(b.data[row*b.stride:])
 		clear(dst[2*k : 2*(k+n)])
 		return
@@ -35,13 +36,11 @@ func (b *Block) Zero(row, k, n int) {
 	clear(b.data[row*b.stride+k:][:n])
 }
 
-// fillA packs A[row:row+rows, k:k+n] of p into b, with zeros in the rest of the last word and in the rows up to padded.
-func (p *Problem) fillA(b *Block, row, rows, padded, k, n int) {
-	words := b.k.words(n)
-	if n%b.k.perWord() != 0 {
-		for r := range rows {
-			b.data[r*b.stride+words-1] = 0
-		}
+// fillA packs A[row:row+rows, k:k+n] of p for kern, at the start of b, as rows of words words: the rest of a row is zero,
+// and so are the rows up to padded.
+func (p *Problem) fillA(kern *kernel, b *Block, row, rows, padded, k, n, words int) {
+	for r := range rows {
+		clear(b.data[r*b.stride:][n/kern.perWord() : words])
 	}
 	if p.Source != nil {
 		p.Source.Fill(b, row, rows, k, n)

@@ -1,4 +1,5 @@
-// Package gemm multiplies matrices on the CPU: C = A·B with float32 sums, for float32, bfloat16 and float16 operands.
+// Package gemm multiplies matrices on the CPU: C = A·B with float32 sums, for float32, bfloat16 and float16 operands, and
+// for B quantised to int8.
 //
 // C is not written by the package: each finished row segment of float32 sums goes to the caller's [Emit], which adds the
 // bias, applies the activation and converts, while the sums are still in the cache. [Output] is the Emit that only
@@ -11,8 +12,8 @@
 //		B: gemm.Operand{DType: tensor.BF16, Data: weight}, // N×K, as linear layers store it
 //	}, out.Emit(level))
 //
-// A sum runs over K in an order that depends only on the problem's sizes and the level, so a result has the same bits
-// with any number of workers.
+// A sum runs over K in an order that depends only on K and the level, so a row of C has the same bits with any number of
+// workers, with any number of other rows, and whether or not B was packed before.
 package gemm
 
 //go:generate go run ./gen
@@ -36,16 +37,20 @@ type Operand struct {
 // Problem is one product: C (M×N) = A (M×K) · B (K×N).
 //
 // A and B have the same type, or A is F32 and B a half type. Half operands are widened exactly; sums are float32. The
-// bfloat16 instruction that some levels use takes subnormal inputs and sums as zero.
+// bfloat16 instructions that some levels use take subnormal inputs and sums as zero.
+//
+// With B of type I8, C is the product of int8 numbers, each row of A being quantised as QuantizeRows does, times the scale
+// of A's row and then the scale of B's column. Its bits are the same at every level.
 type Problem struct {
 	M, N, K int
 
 	A      Operand // M×K, unless Source is set
 	Source Source  // makes A's rows on the fly
 
-	B      Operand // N×K (K contiguous: a linear layer's weight), unless RowB or Packed is set
-	RowB   bool    // B is stored K×N
-	Packed *Packed // B packed before, in place of B
+	B      Operand   // N×K (K contiguous: a linear layer's weight), unless RowB or Packed is set
+	RowB   bool      // B is stored K×N
+	Scale  []float32 // of each column, where B is I8
+	Packed *Packed   // B packed before, in place of B, RowB and Scale
 }
 
 // Source makes rows of A when they are needed, so that a convolution never stores its patches. It is called from several
@@ -69,9 +74,8 @@ func Run(pool *par.Pool, level isa.Level, p *Problem, emit Emit) error {
 	}
 	r := newRun(k, p, pool.Workers())
 	r.emit = emit
-	r.do(pool)
-	r.free()
-	return nil
+	defer r.free()
+	return r.do(pool)
 }
 
 // RunBatch computes n problems, several at once, each on one worker; it suits many small ones. problem is called once
@@ -88,7 +92,7 @@ func RunBatch(pool *par.Pool, level isa.Level, n int, problem func(i int) Proble
 			}
 			r := newRun(k, &p, 1)
 			r.emit = func(_, row, col int, acc []float32) { emit(worker, i, row, col, acc) }
-			r.do(nil)
+			errs[worker] = r.do(nil)
 			r.free()
 		}
 	})
@@ -122,22 +126,38 @@ func (p *Problem) check(level isa.Level) (*kernel, error) {
 		}
 		return q.kernel, nil
 	}
-	if err := p.B.checkAs("B", p.N, p.K, p.RowB); err != nil {
+	if err := p.checkB(); err != nil {
 		return nil, err
 	}
 	return choose(level, at, p.B.DType)
 }
 
-func (o *Operand) checkAs(name string, n, k int, rowB bool) error {
-	if rowB {
-		return o.check(name, k, n)
+// maxInt8K bounds K so that a sum of products of bytes fits an int32.
+const maxInt8K = 1 << 17
+
+// checkB validates B where it is not packed.
+func (p *Problem) checkB() error {
+	switch {
+	case p.B.DType == tensor.I8:
+		switch {
+		case p.RowB:
+			return fmt.Errorf("gemm: B is i8 and stored K×N, expected N×K")
+		case len(p.Scale) != p.N:
+			return fmt.Errorf("gemm: %d scales for B, expected one for each of %d columns", len(p.Scale), p.N)
+		case p.K > maxInt8K:
+			return fmt.Errorf("gemm: B is i8 and K is %d, expected at most %d", p.K, maxInt8K)
+		}
+	case p.Scale != nil:
+		return fmt.Errorf("gemm: scales for B, which is %v, expected i8", p.B.DType)
+	case p.RowB:
+		return p.B.check("B", p.K, p.N)
 	}
-	return o.check(name, n, k)
+	return p.B.check("B", p.N, p.K)
 }
 
 // check validates the type, stride and memory of a rows×cols operand, and makes the dense stride explicit.
 func (o *Operand) check(name string, rows, cols int) error {
-	if o.DType != tensor.F32 && !o.DType.IsHalf() {
+	if o.DType != tensor.F32 && !o.DType.IsHalf() && (o.DType != tensor.I8 || name != "B") {
 		return fmt.Errorf("gemm: %s is %v, expected f32, bf16 or f16", name, o.DType)
 	}
 	if o.Stride == 0 {

@@ -9,20 +9,30 @@ import (
 
 // kernel is one way to multiply packed operands. A new instruction set adds an entry to the table of its architecture.
 //
-// Packed operands are made of words, 4 bytes along K: one float32, or two bfloat16 of which the first is the lower half.
-// A is packed by rows, so that a kernel broadcasts its words; B by panels of cols columns, [K words][cols].
+// Packed operands are made of words, 4 bytes along K: see wordKind. A is packed by rows, so that a kernel broadcasts its
+// words; B by panels of cols columns, [K words][cols].
 type kernel struct {
 	name  string
 	level isa.Level
-	half  bool   // a word is a bfloat16 pair, and both operands are bfloat16; otherwise a word is a float32
+	kind  wordKind
+	flip  bool   // int8: the bytes of A have 128 added
 	cols  int    // width of a panel and of a tile; two vectors where there is a vec
 	tiles []tile // tallest first
 	block blocking
 	vec   *vectorOps
 }
 
+// wordKind is what the 4 bytes of a word are, the first element being the lowest.
+type wordKind uint8
+
+const (
+	wordF32  wordKind = iota // one float32
+	wordBF16                 // two bfloat16; sums are float32
+	wordI8                   // four int8; sums are int32
+)
+
 // tile computes rows×cols sums: C = A·B, or C += A·B with acc 1. lda and ldc are in bytes. It reads rows rows of kw words
-// of A, kw·cols words of B, and writes (with acc also reads) rows·cols sums.
+// of A, kw·cols words of B, and writes (with acc also reads) rows·cols sums: float32, or int32 where words are int8.
 type tile struct {
 	rows int
 	run  func(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
@@ -34,8 +44,11 @@ type blocking struct{ rows, cols, words int }
 
 // perWord returns the elements of a word.
 func (k *kernel) perWord() int {
-	if k.half {
+	switch k.kind {
+	case wordBF16:
 		return 2
+	case wordI8:
+		return 4
 	}
 	return 1
 }
@@ -45,21 +58,37 @@ func (k *kernel) words(n int) int { return (n + k.perWord() - 1) / k.perWord() }
 
 // choose returns the first kernel of the table that level offers for operands of types a and b.
 func choose(level isa.Level, a, b tensor.DType) (*kernel, error) {
-	if a != b && (a != tensor.F32 || !b.IsHalf()) {
-		return nil, fmt.Errorf("gemm: A is %v and B is %v, expected the same type, or f32 with a half type", a, b)
+	if a != b && b != tensor.I8 && (a != tensor.F32 || !b.IsHalf()) {
+		return nil, fmt.Errorf("gemm: A is %v and B is %v, expected the same type, or f32 with a half type, or i8 for B", a, b)
 	}
 	for i := range kernels {
-		k := &kernels[i]
-		if k.level <= level && (!k.half || a == tensor.BF16 && b == tensor.BF16) {
+		if k := &kernels[i]; k.level <= level && k.fits(a, b) {
 			return k, nil
 		}
 	}
 	return nil, fmt.Errorf("gemm: no kernel for %v at level %v", a, level)
 }
 
-// portable is the last entry of every table.
-var portable = kernel{
-	name: "portable", level: isa.Portable, cols: 4,
-	tiles: []tile{{4, tilePortable4}, {1, tilePortable1}},
-	block: blocking{rows: 64, cols: 256, words: 256},
+func (k *kernel) fits(a, b tensor.DType) bool {
+	switch k.kind {
+	case wordBF16:
+		return a == tensor.BF16 && b == tensor.BF16
+	case wordI8:
+		return b == tensor.I8
+	}
+	return b != tensor.I8
 }
+
+// portable and portableInt8 are the last entries of every table.
+var (
+	portable = kernel{
+		name: "portable", level: isa.Portable, cols: 4,
+		tiles: []tile{{4, tilePortable4}, {1, tilePortable1}},
+		block: blocking{rows: 64, cols: 256, words: 256},
+	}
+	portableInt8 = kernel{
+		name: "portable int8", level: isa.Portable, kind: wordI8, cols: 4,
+		tiles: []tile{{1, tilePortableInt8}},
+		block: blocking{rows: 64, cols: 256, words: 256},
+	}
+)

@@ -5,15 +5,15 @@ import "github.com/gesso-go/gesso/backend/cpu/isa"
 // kernels is the table of this architecture, in order of preference.
 var kernels = []kernel{
 	{
-		name: "avx512 bf16", level: isa.AVX512BF16, half: true, cols: 32,
+		name: "avx512 bf16", level: isa.AVX512BF16, kind: wordBF16, cols: 32,
 		tiles: []tile{{12, tileBF16x12_512}, {8, tileBF16x8_512}, {4, tileBF16x4_512}},
-		block: blocking{rows: 240, cols: 512, words: 512},
+		block: blocking{rows: 120, cols: 512, words: 512},
 		vec:   vector512,
 	},
 	{
 		name: "avx512 f32", level: isa.AVX512, cols: 32,
 		tiles: []tile{{12, tileF32x12_512}, {8, tileF32x8_512}, {4, tileF32x4_512}},
-		block: blocking{rows: 240, cols: 512, words: 512},
+		block: blocking{rows: 120, cols: 512, words: 512},
 		vec:   vector512,
 	},
 	{
@@ -23,7 +23,35 @@ var kernels = []kernel{
 		vec:   vector256,
 	},
 	portable,
+	{
+		name: "avx512 vnni", level: isa.AVX512BF16, kind: wordI8, flip: true, cols: 32,
+		tiles: []tile{{12, tileI8x12_512}, {8, tileI8x8_512}, {4, tileI8x4_512}},
+		block: blocking{rows: 120, cols: 512, words: 512},
+		vec:   vector512,
+	},
+	{
+		name: "avx2 int8", level: isa.AVX2, kind: wordI8, cols: 16,
+		tiles: []tile{{4, tileI8x4_256}, {2, tileI8x2_256}},
+		block: blocking{rows: 120, cols: 512, words: 256},
+		vec:   vector256,
+	},
+	portableInt8,
 }
+
+//go:noescape
+func tileI8x12_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+
+//go:noescape
+func tileI8x8_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+
+//go:noescape
+func tileI8x4_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+
+//go:noescape
+func tileI8x4_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+
+//go:noescape
+func tileI8x2_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
 
 //go:noescape
 func tileF32x12_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)

@@ -3,4 +3,4 @@
 package gemm
 
 // kernels is the table of this architecture, in order of preference.
-var kernels = []kernel{portable}
+var kernels = []kernel{portable, portableInt8}

@@ -476,3 +476,74 @@ loop:
 	JNZ loop
 	VZEROUPPER
 	RET
+
+// func maxAbs_256(src *float32, blocks int) uint32
+TEXT ·maxAbs_256(SB), NOSPLIT, $0-20
+	MOVQ src+0(FP), SI
+	MOVQ blocks+8(FP), CX
+	MOVL $0x7fffffff, AX
+	VMOVD AX, X2
+	VPBROADCASTD X2, Y2
+	VPXOR X0, X0, X0
+loop:
+	VPAND (SI), Y2, Y1
+	VPMAXUD Y1, Y0, Y0
+	ADDQ $32, SI
+	DECQ CX
+	JNZ loop
+	VEXTRACTI128 $1, Y0, X1
+	VPMAXUD X1, X0, X0
+	VPSHUFD $0x4e, X0, X1
+	VPMAXUD X1, X0, X0
+	VPSHUFD $0xb1, X0, X1
+	VPMAXUD X1, X0, X0
+	VMOVD X0, AX
+	MOVL AX, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func quantize_256(dst *byte, src *float32, blocks int, scale float32, flip uint32)
+TEXT ·quantize_256(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ blocks+16(FP), CX
+	VBROADCASTSS scale+24(FP), Y2
+	MOVL flip+28(FP), AX
+	VMOVD AX, X3
+	VPBROADCASTD X3, X3
+loop:
+	VMULPS (SI), Y2, Y0
+	VCVTPS2DQ Y0, Y0
+	VEXTRACTI128 $1, Y0, X1
+	VPACKSSDW X1, X0, X0
+	VPACKSSWB X0, X0, X0
+	VPXOR X3, X0, X0
+	VMOVQ X0, (DI)
+	ADDQ $32, SI
+	ADDQ $8, DI
+	DECQ CX
+	JNZ loop
+	VZEROUPPER
+	RET
+
+// func dequantize_256(c *float32, offset *int32, scale *float32, blocks int, row float32)
+TEXT ·dequantize_256(SB), NOSPLIT, $0-36
+	MOVQ c+0(FP), DI
+	MOVQ offset+8(FP), SI
+	MOVQ scale+16(FP), DX
+	MOVQ blocks+24(FP), CX
+	VBROADCASTSS row+32(FP), Y2
+loop:
+	VMOVDQU (DI), Y0
+	VPSUBD (SI), Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y2, Y0, Y0
+	VMULPS (DX), Y0, Y0
+	VMOVUPS Y0, (DI)
+	ADDQ $32, SI
+	ADDQ $32, DX
+	ADDQ $32, DI
+	DECQ CX
+	JNZ loop
+	VZEROUPPER
+	RET

@@ -790,3 +790,73 @@ loop:
 	JNZ loop
 	VZEROUPPER
 	RET
+
+// func maxAbs_512(src *float32, blocks int) uint32
+TEXT ·maxAbs_512(SB), NOSPLIT, $0-20
+	MOVQ src+0(FP), SI
+	MOVQ blocks+8(FP), CX
+	MOVL $0x7fffffff, AX
+	VPBROADCASTD AX, Z2
+	VPXOR X0, X0, X0
+loop:
+	VPANDD (SI), Z2, Z1
+	VPMAXUD Z1, Z0, Z0
+	ADDQ $64, SI
+	DECQ CX
+	JNZ loop
+	VEXTRACTI64X4 $1, Z0, Y1
+	VPMAXUD Y1, Y0, Y0
+	VEXTRACTI128 $1, Y0, X1
+	VPMAXUD X1, X0, X0
+	VPSHUFD $0x4e, X0, X1
+	VPMAXUD X1, X0, X0
+	VPSHUFD $0xb1, X0, X1
+	VPMAXUD X1, X0, X0
+	VMOVD X0, AX
+	MOVL AX, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func quantize_512(dst *byte, src *float32, blocks int, scale float32, flip uint32)
+TEXT ·quantize_512(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ blocks+16(FP), CX
+	VBROADCASTSS scale+24(FP), Z2
+	MOVL flip+28(FP), AX
+	VMOVD AX, X3
+	VPBROADCASTD X3, X3
+loop:
+	VMULPS (SI), Z2, Z0
+	VCVTPS2DQ Z0, Z0
+	VPMOVSDB Z0, X0
+	VPXOR X3, X0, X0
+	VMOVDQU X0, (DI)
+	ADDQ $64, SI
+	ADDQ $16, DI
+	DECQ CX
+	JNZ loop
+	VZEROUPPER
+	RET
+
+// func dequantize_512(c *float32, offset *int32, scale *float32, blocks int, row float32)
+TEXT ·dequantize_512(SB), NOSPLIT, $0-36
+	MOVQ c+0(FP), DI
+	MOVQ offset+8(FP), SI
+	MOVQ scale+16(FP), DX
+	MOVQ blocks+24(FP), CX
+	VBROADCASTSS row+32(FP), Z2
+loop:
+	VMOVDQU32 (DI), Z0
+	VPSUBD (SI), Z0, Z0
+	VCVTDQ2PS Z0, Z0
+	VMULPS Z2, Z0, Z0
+	VMULPS (DX), Z0, Z0
+	VMOVUPS Z0, (DI)
+	ADDQ $64, SI
+	ADDQ $64, DX
+	ADDQ $64, DI
+	DECQ CX
+	JNZ loop
+	VZEROUPPER
+	RET

@@ -2,6 +2,7 @@ package gemm
 
 import (
 	"fmt"
+	"unsafe"
 
 	"github.com/gesso-go/gesso/backend/cpu/isa"
 	"github.com/gesso-go/gesso/backend/cpu/par"
@@ -15,33 +16,90 @@ type Packed struct {
 	level  isa.Level
 	kernel *kernel
 	data   []uint32 // panels, each [words of K][cols]
+
+	// int8, for each column of the panels
+	scale  []float32
+	offset []int32 // what is too much in the sums, where the kernel adds something to A
 }
 
 // PackB packs b, N×K or with rowB K×N, for products at level with rows of type a. b may be forgotten afterwards.
 func PackB(pool *par.Pool, level isa.Level, b Operand, n, k int, rowB bool, a tensor.DType) (*Packed, error) {
-	if n < 0 || k < 0 {
-		return nil, fmt.Errorf("gemm: negative size of B %d×%d", k, n)
-	}
-	p := &Problem{N: n, K: k, B: b, RowB: rowB}
-	if err := p.B.checkAs("B", n, k, rowB); err != nil {
+	return pack(pool, level, &Problem{N: n, K: k, B: b, RowB: rowB}, a, nil)
+}
+
+// PackBInto is PackB into mem, PackedBytes of memory aligned to 64 bytes, which must stay as long as the result is used.
+func PackBInto(mem []byte, pool *par.Pool, level isa.Level, b Operand, n, k int, rowB bool, a tensor.DType) (*Packed, error) {
+	return pack(pool, level, &Problem{N: n, K: k, B: b, RowB: rowB}, a, mem)
+}
+
+// PackInt8Into packs b, N×K of type I8, with the scale of each column, for rows of type a; mem is as in PackBInto, or nil.
+func PackInt8Into(mem []byte, pool *par.Pool, level isa.Level, b Operand, scale []float32, n, k int, a tensor.DType) (*Packed, error) {
+	return pack(pool, level, &Problem{N: n, K: k, B: b, Scale: scale}, a, mem)
+}
+
+// PackInt8 quantises w, N×K of type F32, BF16 or F16, by columns of B (rows of w, see QuantizeRows) and packs it for rows
+// of type a.
+func PackInt8(pool *par.Pool, level isa.Level, w Operand, n, k int, a tensor.DType) (*Packed, error) {
+	q, scale := make([]byte, n*k), make([]float32, n)
+	if err := QuantizeRows(pool, level, q, scale, w, n, k); err != nil {
 		return nil, err
 	}
-	kern, err := choose(level, a, b.DType)
+	return PackInt8Into(nil, pool, level, Operand{DType: tensor.I8, Data: q}, scale, n, k, a)
+}
+
+// PackedBytes returns the memory for B of type b with n columns and K of k, packed for rows of type a at level.
+func PackedBytes(level isa.Level, b tensor.DType, n, k int, a tensor.DType) (int, error) {
+	kern, err := choose(level, a, b)
+	if err != nil {
+		return 0, err
+	}
+	return 4 * kern.panels(n) * kern.words(k) * kern.cols, nil
+}
+
+// panels returns the panels for n columns.
+func (k *kernel) panels(n int) int { return (n + k.cols - 1) / k.cols }
+
+func pack(pool *par.Pool, level isa.Level, p *Problem, a tensor.DType, mem []byte) (*Packed, error) {
+	if p.N < 0 || p.K < 0 {
+		return nil, fmt.Errorf("gemm: negative size of B %d×%d", p.K, p.N)
+	}
+	if err := p.checkB(); err != nil {
+		return nil, err
+	}
+	kern, err := choose(level, a, p.B.DType)
 	if err != nil {
 		return nil, err
 	}
-	panels, words := (n+kern.cols-1)/kern.cols, kern.words(k)
-	q := &Packed{n: n, k: k, a: a, level: level, kernel: kern, data: aligned(panels * words * kern.cols)}
-	if k == 0 {
+	size := kern.words(p.K) * kern.cols
+	panels := kern.panels(p.N)
+	q := &Packed{n: p.N, k: p.K, a: a, level: level, kernel: kern}
+	switch want := 4 * panels * size; {
+	case mem == nil:
+		q.data = aligned(panels * size)
+	case len(mem) < want || want > 0 && uintptr(unsafe.Pointer(&mem[0]))%64 != 0:
+		return nil, fmt.Errorf("gemm: %d bytes for packed B, expected %d, aligned to 64", len(mem), want)
+	case want > 0:
+		q.data = unsafe.Slice((*uint32)(unsafe.Pointer(&mem[0])), panels*size)
+	}
+	if kern.kind == wordI8 {
+		q.scale = make([]float32, panels*kern.cols)
+		copy(q.scale, p.Scale)
+		q.offset = make([]int32, panels*kern.cols)
+	}
+	if p.K == 0 {
 		return q, nil
 	}
 	pool.For(panels, 1, func(_, lo, hi int) {
 		for j := lo; j < hi; j++ {
-			p.packPanel(kern, q.data[j*words*kern.cols:][:words*kern.cols], j*kern.cols, 0, k)
+			panel := q.data[j*size:][:size]
+			p.packPanel(kern, panel, j*kern.cols, 0, p.K)
+			if q.offset != nil {
+				kern.offsets(q.offset[j*kern.cols:][:kern.cols], panel)
+			}
 		}
 	})
 	return q, nil
 }
 
 // Bytes returns the memory that q holds.
-func (q *Packed) Bytes() int { return 4 * len(q.data) }
+func (q *Packed) Bytes() int { return 4 * (len(q.data) + len(q.scale) + len(q.offset)) }

@@ -17,7 +17,7 @@ func (p *Problem) packPanel(k *kernel, dst []uint32, n0, k0, kn int) {
 // wordSource returns the index into vectorOps' arrays of the routine that makes words of k from elements of type t.
 func (k *kernel) wordSource(t tensor.DType) int {
 	switch {
-	case k.half || t == tensor.F32:
+	case k.kind != wordF32 || t == tensor.F32:
 		return 0
 	case t == tensor.BF16:
 		return 1
@@ -51,7 +51,9 @@ func packCols(k *kernel, dst []uint32, src []byte, t tensor.DType, stride, cols,
 				dst[i/4*w+j] = load32(row, i)
 			}
 			if i < len(row) {
-				dst[i/4*w+j] = uint32(load16(row, i))
+				var last [4]byte
+				copy(last[:], row[i:])
+				dst[i/4*w+j] = load32(last[:], 0)
 			}
 		case 1:
 			for i := done; i < kn; i++ {
@@ -74,13 +76,13 @@ func packRows(k *kernel, dst []uint32, src []byte, t tensor.DType, stride, cols,
 		done = n * k.perWord()
 		switch {
 		case n == 0:
-		case k.half:
+		case k.kind == wordBF16:
 			v.pairs(&dst[0], uintptr(w)*4, &src[0], uintptr(stride*size), n)
 		default:
 			v.rows[k.wordSource(t)](&dst[0], uintptr(w)*4, &src[0], uintptr(stride*size), n)
 		}
 	}
-	if !k.half {
+	if k.kind == wordF32 {
 		for i := done; i < kn; i++ {
 			row := dst[i*w:][:w]
 			k.vec.widen(row[:cols], t, src[i*stride*size:][:cols*size])

@@ -63,3 +63,25 @@ func storePortable(c *float32, ldc uintptr, row int, s *[4]float32, acc int) {
 		out[i] = x
 	}
 }
+
+// tilePortableInt8 is the 1×4 tile of int8 words in plain Go.
+func tilePortableInt8(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int) {
+	var s [4]int32
+	if kw > 0 {
+		pa, pb := unsafe.Slice((*[4]int8)(unsafe.Pointer(a)), kw), unsafe.Slice((*[4][4]int8)(unsafe.Pointer(b)), kw)
+		for k, x := range pa {
+			x0, x1, x2, x3 := int32(x[0]), int32(x[1]), int32(x[2]), int32(x[3])
+			for j := range s {
+				y := &pb[k][j]
+				s[j] += x0*int32(y[0]) + x1*int32(y[1]) + x2*int32(y[2]) + x3*int32(y[3])
+			}
+		}
+	}
+	out := (*[4]int32)(unsafe.Pointer(c))
+	for i, x := range s {
+		if acc != 0 {
+			x += out[i]
+		}
+		out[i] = x
+	}
+}

@@ -5,46 +5,59 @@ import (
 	"unsafe"
 
 	"github.com/gesso-go/gesso/backend/cpu/par"
+	"github.com/gesso-go/gesso/tensor"
 )
 
 // run is one product in progress, with its scratch memory; runs are reused.
 //
 // C is cut into blocks of rows × columns. A worker takes one block at a time and keeps its sums in scratch memory while
-// it goes through K: it packs a piece of A, and multiplies it with the panels of B. Panels come packed (Packed), are packed
-// by the worker (one block of rows only), or else are packed once, by all workers, for a strip of columns.
+// it goes through K, multiplying a piece of A with the panels of B.
+//
+// Panels come packed (Packed), are packed by the worker (one block of rows only), or else are packed once, by all workers,
+// for a strip of columns. Where there are several blocks of columns, A is packed once as well, by all workers, for a strip
+// of rows; else each worker packs the piece that it needs.
 type run struct {
 	p    Problem
 	k    *kernel
 	emit Emit
 
+	words                         int // of K
 	rowBlock, colBlock, wordBlock int
-	rowBlocks                     int
-	strip                         int      // first column of the packed strip
-	stripCols                     int      // its columns
-	panels                        []uint32 // packed panels from column strip on, each [words of K][cols]; nil: pack while computing
-	shared                        []uint32 // scratch memory for panels
-	workers                       []scratch
 
-	packFn, blockFn func(worker, lo, hi int) // bound once, so that a call allocates nothing
+	strip, stripCols int      // the strip of columns
+	panels           []uint32 // packed panels of the strip, each [words of K][cols]; nil: pack while computing
+	shared           []uint32 // scratch memory for panels
+
+	row, rows, padded int       // the strip of rows; padded to whole tiles
+	strideA           int       // words of a packed row
+	a                 []uint32  // the strip of A, [block of K][padded][strideA]; nil: pack while computing
+	packedA           []uint32  // scratch memory for a
+	scales            []float32 // int8: of the strip's rows
+	workers           []scratch
+
+	packFn, fillFn, blockFn func(worker, lo, hi int) // bound once, so that a call allocates nothing
 }
 
 // scratch is the memory of one worker.
 type scratch struct {
 	a     Block
+	words []uint32 // backs a
 	panel []uint32
-	c     []float32
-	words []uint32 // backs c
+	c     []uint32
+	row   []uint32 // int8: a row as float32, and quantised
+	quant []uint32
 }
 
-// stripWords bounds the strip of B that is packed at once (16 MiB).
-const stripWords = 4 << 20
-
-// rowPad keeps the rows of a block from falling into the same cache sets.
-const rowPad = 16
+const (
+	stripWords = 4 << 20 // bounds the strip of B that is packed at once (16 MiB)
+	stripA     = 6 << 20 // bounds the strip of A (24 MiB)
+	rowPad     = 16      // keeps the rows of a block from falling into the same cache sets
+	fillRows   = 8       // of A, packed at once by a worker
+)
 
 var runs = sync.Pool{New: func() any {
 	r := &run{}
-	r.packFn, r.blockFn = r.packStrip, r.blocks
+	r.packFn, r.fillFn, r.blockFn = r.packStrip, r.fillStrip, r.blocks
 	return r
 }}
 
@@ -58,7 +71,10 @@ func newRun(k *kernel, p *Problem, workers int) *run {
 }
 
 func (r *run) free() {
-	r.p, r.emit, r.panels = Problem{}, nil, nil
+	r.p, r.emit, r.panels, r.a = Problem{}, nil, nil, nil
+	for i := range r.workers {
+		r.workers[i].a = Block{}
+	}
 	runs.Put(r)
 }
 
@@ -72,103 +88,164 @@ func split(n, limit, unit int) int {
 	return (size + unit - 1) / unit * unit
 }
 
-func (r *run) do(pool *par.Pool) {
+func (r *run) do(pool *par.Pool) error {
 	p, k := &r.p, r.k
 	if p.M == 0 || p.N == 0 {
-		return
+		return nil
 	}
-	words := k.words(p.K)
+	if k.kind == wordI8 && p.Packed == nil {
+		q, err := pack(pool, k.level, p, tensor.F32, nil) // any type of rows: the kernel is the same
+		if err != nil {
+			return err
+		}
+		p.Packed = q
+	}
 	workers := pool.Workers()
-	r.wordBlock = split(words, k.block.words, 16) // whole vectors, so that only the last block packs a rest
+	r.words = k.words(p.K)
+	r.wordBlock = split(r.words, k.block.words, 16) // whole vectors, so that only the last block packs a rest
+	r.strideA = r.wordBlock + rowPad
 	// Blocks of rows are multiples of the tallest tile, so that a row meets the same tile whatever the block.
 	r.rowBlock = split(p.M, k.block.rows, k.tiles[0].rows)
 	r.colBlock = split(p.N, k.block.cols, k.cols)
-	r.rowBlocks = (p.M + r.rowBlock - 1) / r.rowBlock
-	if r.rowBlocks == 1 {
+	oneRow := p.M <= r.rowBlock
+	if oneRow {
 		// Few rows: the work is divided by columns.
 		r.colBlock = split(p.N, max(k.cols, min(k.block.cols, (p.N+4*workers-1)/(4*workers))), k.cols)
 	}
-	if p.Packed != nil || r.rowBlocks == 1 {
-		if p.Packed != nil {
-			r.panels = p.Packed.data
-		}
-		r.strip, r.stripCols = 0, p.N
-		r.each(pool)
-		return
+	r.strip, r.stripCols = 0, p.N
+	switch {
+	case p.Packed != nil:
+		r.panels = p.Packed.data
+	case !oneRow:
+		r.stripCols = split(p.N, max(r.colBlock, stripWords/max(r.words, 1)), r.colBlock)
+		r.shared = grow(r.shared, r.stripCols*r.words)
+		r.panels = r.shared
 	}
-	cols := split(p.N, max(r.colBlock, stripWords/max(words, 1)), r.colBlock)
-	r.shared = grow(r.shared, cols*words)
-	r.panels = r.shared
-	for r.strip = 0; r.strip < p.N; r.strip += cols {
+	for cols := r.stripCols; r.strip < p.N; r.strip += cols {
 		r.stripCols = min(cols, p.N-r.strip)
-		if words > 0 {
-			pool.For((r.stripCols+k.cols-1)/k.cols, 1, r.packFn)
+		if p.Packed == nil && r.panels != nil && r.words > 0 {
+			pool.For(k.panels(r.stripCols), 1, r.packFn)
 		}
-		r.each(pool)
+		r.rowStrips(pool)
+	}
+	return nil
+}
+
+// rowStrips computes the strip of columns.
+func (r *run) rowStrips(pool *par.Pool) {
+	p, k := &r.p, r.k
+	r.row, r.rows = 0, p.M
+	share := k.kind == wordI8 || r.stripCols > r.colBlock && r.words > 0
+	if share {
+		r.rows = split(p.M, max(r.rowBlock, stripA/max(r.words, 1)), r.rowBlock)
+	}
+	for rows := r.rows; r.row < p.M; r.row += rows {
+		r.rows = min(rows, p.M-r.row)
+		if share {
+			r.padded = k.paddedRows(r.rows)
+			r.packedA = grow(r.packedA, (r.words+r.wordBlock-1)/r.wordBlock*r.padded*r.strideA)
+			r.a = r.packedA
+			if len(r.scales) < r.rows {
+				r.scales = make([]float32, r.rows)
+			}
+			pool.For(r.padded, fillRows, r.fillFn)
+		}
+		pool.For(r.rowBlocks()*((r.stripCols+r.colBlock-1)/r.colBlock), 1, r.blockFn)
 	}
 }
 
-// each computes the blocks of the strip.
-func (r *run) each(pool *par.Pool) {
-	colBlocks := (r.stripCols + r.colBlock - 1) / r.colBlock
-	pool.For(r.rowBlocks*colBlocks, 1, r.blockFn)
-}
+func (r *run) rowBlocks() int { return (r.rows + r.rowBlock - 1) / r.rowBlock }
 
+// packStrip packs panels of the strip of columns.
 func (r *run) packStrip(_, lo, hi int) {
-	size := r.k.words(r.p.K) * r.k.cols
+	size := r.words * r.k.cols
 	for j := lo; j < hi; j++ {
 		r.p.packPanel(r.k, r.panels[j*size:][:size], r.strip+j*r.k.cols, 0, r.p.K)
 	}
 }
 
-func (r *run) blocks(worker, lo, hi int) {
-	for i := lo; i < hi; i++ {
-		m0 := i % r.rowBlocks * r.rowBlock
-		n0 := r.strip + i/r.rowBlocks*r.colBlock
-		r.block(worker, m0, min(r.rowBlock, r.p.M-m0), n0, min(r.colBlock, r.strip+r.stripCols-n0))
+// fillStrip packs rows of the strip of A.
+func (r *run) fillStrip(worker, lo, hi int) {
+	if r.k.kind == wordI8 {
+		r.quantizeA(worker, lo, hi)
+		return
+	}
+	for w, block := 0, 0; w < r.words; w, block = w+r.wordBlock, block+1 {
+		r.fill(worker, r.a[(block*r.padded+lo)*r.strideA:], r.row+lo, min(hi, r.rows)-lo, hi-lo, w)
 	}
 }
 
-// block computes C[m0:m0+m, n0:n0+n] and emits it.
+// fill packs rows of A, and zeros up to padded, to dst: the block of K that starts at word w.
+func (r *run) fill(worker int, dst []uint32, row, rows, padded, w int) {
+	b := &r.workers[worker].a
+	*b = Block{half: r.k.kind == wordBF16, vec: r.k.vec, data: dst, stride: r.strideA}
+	k0 := w * r.k.perWord()
+	words := min(r.wordBlock, r.words-w)
+	r.p.fillA(r.k, b, row, max(rows, 0), padded, k0, min(words*r.k.perWord(), r.p.K-k0), words)
+}
+
+func (r *run) blocks(worker, lo, hi int) {
+	n := r.rowBlocks()
+	for i := lo; i < hi; i++ {
+		m0 := i % n * r.rowBlock
+		n0 := r.strip + i/n*r.colBlock
+		r.block(worker, m0, min(r.rowBlock, r.rows-m0), n0, min(r.colBlock, r.strip+r.stripCols-n0))
+	}
+}
+
+// block computes m rows from m0 of the strip on, in columns n0 to n0+n, and emits them.
 func (r *run) block(worker, m0, m, n0, n int) {
 	p, k, s := &r.p, r.k, &r.workers[worker]
-	words := k.words(p.K)
 	padded := k.paddedRows(m)
-	nPad := (n + k.cols - 1) / k.cols * k.cols
+	nPad := k.panels(n) * k.cols
 	ldc := nPad + rowPad
-	s.words = grow(s.words, padded*ldc)
-	s.c = unsafe.Slice((*float32)(unsafe.Pointer(&s.words[0])), len(s.words))
-	if words == 0 {
-		clear(s.c[:m*ldc])
+	s.c = grow(s.c, padded*ldc)
+	c := unsafe.Slice((*float32)(unsafe.Pointer(&s.c[0])), len(s.c))
+	if r.words == 0 {
+		clear(c)
 	}
-	s.a.k, s.a.stride = k, r.wordBlock+rowPad
-	s.a.data = grow(s.a.data, padded*s.a.stride)
-	lda := uintptr(s.a.stride) * 4
-	for w0 := 0; w0 < words; w0 += r.wordBlock {
-		kw := min(r.wordBlock, words-w0)
-		k0 := w0 * k.perWord()
-		kn := min(kw*k.perWord(), p.K-k0)
-		p.fillA(&s.a, m0, m, padded, k0, kn)
-		acc := min(w0, 1)
+	for w, block := 0, 0; w < r.words; w, block = w+r.wordBlock, block+1 {
+		var a []uint32
+		if r.a != nil {
+			a = r.a[(block*r.padded+m0)*r.strideA:]
+		} else {
+			s.words = grow(s.words, padded*r.strideA)
+			a = s.words
+			r.fill(worker, a, r.row+m0, m, padded, w)
+		}
 		for j := 0; j < n; j += k.cols {
-			var b []uint32
-			if r.panels != nil {
-				b = r.panels[(n0+j-r.strip)*words+w0*k.cols:]
-			} else {
-				s.panel = grow(s.panel, r.wordBlock*k.cols)
-				b = s.panel
-				p.packPanel(k, b, n0+j, k0, kn)
-			}
-			i := 0
-			for _, t := range k.tiles {
-				for ; padded-i >= t.rows; i += t.rows {
-					t.run(kw, &s.a.data[i*s.a.stride], lda, &b[0], &s.c[i*ldc+j], uintptr(ldc)*4, acc)
-				}
-			}
+			r.panel(c[j:], ldc, a, r.panelB(s, n0+j, w), padded, w)
 		}
 	}
 	for i := range m {
-		r.emit(worker, m0+i, n0, s.c[i*ldc:][:n])
+		sums := c[i*ldc:]
+		if k.kind == wordI8 {
+			p.Packed.dequantize(sums[:nPad], n0, r.scales[m0+i])
+		}
+		r.emit(worker, r.row+m0+i, n0, sums[:n])
+	}
+}
+
+// panelB returns the panel of column col from word w on.
+func (r *run) panelB(s *scratch, col, w int) []uint32 {
+	if r.panels != nil {
+		return r.panels[(col-r.strip)*r.words+w*r.k.cols:]
+	}
+	s.panel = grow(s.panel, r.wordBlock*r.k.cols)
+	k0 := w * r.k.perWord()
+	r.p.packPanel(r.k, s.panel, col, k0, min(r.wordBlock*r.k.perWord(), r.p.K-k0))
+	return s.panel
+}
+
+// panel multiplies the rows of a with a panel, or adds to c after the first block of K.
+func (r *run) panel(c []float32, ldc int, a, b []uint32, rows, w int) {
+	kw, acc := min(r.wordBlock, r.words-w), min(w, 1)
+	lda := uintptr(r.strideA) * 4
+	i := 0
+	for _, t := range r.k.tiles {
+		for ; rows-i >= t.rows; i += t.rows {
+			t.run(kw, &a[i*r.strideA], lda, &b[0], &c[i*ldc], uintptr(ldc)*4, acc)
+		}
 	}
 }
 

@@ -53,6 +53,7 @@ func packs(v vector) func(*asm) {
 		widen(a, v, f16)
 		narrowBF16(a, v)
 		narrowF16(a, v)
+		quants(a, v)
 	}
 }
 

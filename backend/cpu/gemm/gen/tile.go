@@ -3,7 +3,7 @@ package main
 // The tiles: C[rows×cols] (+)= A·B over kw words of K. A's rows are lda bytes apart; B is a packed panel, cols words for
 // each word of K. The accumulators stay in registers; A's words are broadcast one by one.
 //
-// A word is 4 bytes along K: one float32 or a pair of bfloat16.
+// A word is 4 bytes along K: one float32, a pair of bfloat16, or four int8.
 
 // rowBase are the registers that hold the address of rows 0, 3, 6 and 9 of A; the two rows after each are reached by
 // index (R11 = lda).
@@ -30,12 +30,25 @@ func tiles512(a *asm) {
 	for _, rows := range []int{12, 8, 4} {
 		tile(a, tileSpec{name: sprintf("tileBF16x%d_512", rows), rows: rows, reg: "Z", width: 64, regs: 32, fma: vdpbf16ps})
 	}
+	u8 := func(rm, s1, dst int) string { return sprintf("VPDPBUSD Z%d, Z%d, Z%d", rm, s1, dst) }
+	for _, rows := range []int{12, 8, 4} {
+		tile(a, tileSpec{name: sprintf("tileI8x%d_512", rows), rows: rows, reg: "Z", width: 64, regs: 32, fma: u8, add: "VPADDD"})
+	}
 }
 
 func tiles256(a *asm) {
 	f32 := func(rm, s1, dst int) string { return sprintf("VFMADD231PS Y%d, Y%d, Y%d", rm, s1, dst) }
 	for _, rows := range []int{6, 4, 2} {
 		tile(a, tileSpec{name: sprintf("tileF32x%d_256", rows), rows: rows, reg: "Y", width: 32, regs: 16, fma: f32})
+	}
+	// Without a dot product of bytes: |b|·(a with b's sign) in pairs of 16 bits, which cannot overflow since |a| ≤ 127.
+	s8 := func(rm, s1, dst int) string {
+		return sprintf("VPSIGNB Y%d, Y%d, Y14; VPMADDUBSW Y14, Y%d, Y14; VPMADDWD Y15, Y14, Y14; VPADDD Y14, Y%d, Y%d", rm, s1, rm+2, dst, dst)
+	}
+	for _, rows := range []int{4, 2} {
+		tile(a, tileSpec{name: sprintf("tileI8x%d_256", rows), rows: rows, reg: "Y", width: 32, regs: 16, fma: s8, add: "VPADDD", temp: 13,
+			begin: []string{"VPCMPEQW Y15, Y15, Y15", "VPABSW Y15, Y15"},
+			step:  []string{sprintf("VPABSB Y%d, Y%d", 2*rows, 2*rows+2), sprintf("VPABSB Y%d, Y%d", 2*rows+1, 2*rows+3)}})
 	}
 }
 
@@ -46,6 +59,10 @@ type tileSpec struct {
 	width int    // bytes of a register
 	regs  int    // how many the processor has
 	fma   func(rm, s1, dst int) string
+	add   string   // adds sums; "" means VADDPS
+	temp  int      // the register for words of A; 0 means all that are left
+	begin []string // before the loop
+	step  []string // once B's two vectors are loaded
 }
 
 // unroll is how many words of K one pass of the main loop takes.
@@ -54,7 +71,13 @@ const unroll = 4
 func tile(a *asm, t tileSpec) {
 	w := t.width
 	b0, b1 := 2*t.rows, 2*t.rows+1 // after the accumulators
-	temps := t.regs - b1 - 1
+	temp, temps := b1+1, min(t.regs-b1-1, 6)
+	if t.temp != 0 {
+		temp, temps = t.temp, 1
+	}
+	if t.add == "" {
+		t.add = "VADDPS"
+	}
 	bases := rowBase[:(t.rows+2)/3]
 
 	a.printf("\n// func %s(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)\n", t.name)
@@ -85,16 +108,22 @@ func tile(a *asm, t tileSpec) {
 		}
 	}
 
+	for _, op := range t.begin {
+		a.op("%s", op)
+	}
 	step := func(u int, prefetch bool) {
 		a.op("VMOVUPS %d(BX), %s%d", u*2*w, t.reg, b0)
 		a.op("VMOVUPS %d(BX), %s%d", u*2*w+w, t.reg, b1)
+		for _, op := range t.step {
+			a.op("%s", op)
+		}
 		if prefetch {
 			for i := 0; i < 2*w; i += 64 {
 				a.op("PREFETCHT0 %d(BX)", u*2*w+1024+i)
 			}
 		}
 		for r := range t.rows {
-			s := b1 + 1 + r%min(temps, 6)
+			s := temp + r%temps
 			a.op("VBROADCASTSS %s, %s%d", aAddr(r, 4*u), t.reg, s)
 			a.op("%s", t.fma(b0, s, 2*r))
 			a.op("%s", t.fma(b1, s, 2*r+1))
@@ -130,8 +159,8 @@ func tile(a *asm, t tileSpec) {
 	a.op("JZ store")
 	a.op("MOVQ DI, R13")
 	for r := range t.rows {
-		a.op("VADDPS (R13), %s%d, %s%d", t.reg, 2*r, t.reg, 2*r)
-		a.op("VADDPS %d(R13), %s%d, %s%d", w, t.reg, 2*r+1, t.reg, 2*r+1)
+		a.op("%s (R13), %s%d, %s%d", t.add, t.reg, 2*r, t.reg, 2*r)
+		a.op("%s %d(R13), %s%d, %s%d", t.add, w, t.reg, 2*r+1, t.reg, 2*r+1)
 		if r < t.rows-1 {
 			a.op("ADDQ DX, R13")
 		}
