@@ -24,12 +24,20 @@ type network struct {
 // arch is a family of networks.
 type arch struct {
 	layers []int // blocks of each kind in the published model
-	build  func(o *Options, layers []int) *network
+	build  func(o *Options, layers []int) (*network, error)
 }
 
-// archs are the networks that can be timed.
+// archs are the networks that can be timed: transformers of one denoising step, and the components around them.
 var archs = map[string]arch{
-	"flux1": {[]int{19, 38}, flux1},
+	"flux1":        {[]int{19, 38}, flux1},
+	"sd3.5-medium": {[]int{24}, sd35Medium},
+	"sd3.5-large":  {[]int{38}, sd35Large},
+	"flux2":        {[]int{8, 48}, flux2Dev},
+	"klein-4b":     {[]int{5, 20}, klein(24, 7680)},
+	"klein-9b":     {[]int{8, 24}, klein(32, 12288)},
+	"clip-l":       {[]int{12}, clipL},
+	"t5-xxl":       {[]int{24}, t5XXL},
+	"vae":          {nil, vaeDecoder},
 }
 
 // Archs lists what Options.Arch may be.
@@ -50,7 +58,7 @@ func (o *Options) network() (*network, error) {
 	layers := a.layers
 	if o.Layers != "" && o.Layers != "all" {
 		layers = nil
-		for _, s := range strings.Split(o.Layers, ",") {
+		for _, s := range strings.FieldsFunc(o.Layers, func(r rune) bool { return r == ',' || r == '+' }) {
 			n, err := strconv.Atoi(s)
 			if err != nil || n < 0 || n > 1000 {
 				return nil, fmt.Errorf("layers %q: expected %d numbers such as %s, or all", o.Layers, len(a.layers), join(a.layers))
@@ -58,10 +66,13 @@ func (o *Options) network() (*network, error) {
 			layers = append(layers, n)
 		}
 		if len(layers) != len(a.layers) {
-			return nil, fmt.Errorf("layers %q: %s has %d kinds of blocks, expected such as %s", o.Layers, o.Arch, len(a.layers), join(a.layers))
+			return nil, fmt.Errorf("layers %q: %s has %d kinds of blocks, expected %q", o.Layers, o.Arch, len(a.layers), join(a.layers))
 		}
 	}
-	n := a.build(o, layers)
+	n, err := a.build(o, layers)
+	if err != nil {
+		return nil, err
+	}
 	n.layers = join(layers)
 	return n, nil
 }
@@ -71,7 +82,7 @@ func join(ns []int) string {
 	for i, n := range ns {
 		s[i] = strconv.Itoa(n)
 	}
-	return strings.Join(s, ",")
+	return strings.Join(s, "+")
 }
 
 // wave returns an array of numbers of about unit variance. They need not be random: inputs are not what takes time.
@@ -85,4 +96,18 @@ func wave(d tensor.DType, shape ...int) *tensor.Array {
 		panic(err) // d is a floating-point type
 	}
 	return a
+}
+
+// grid returns the positions of a picture's tokens, row by row, after rows of text: axes numbers each, height and width
+// at the given axes.
+func grid(text [][]float64, h, w, axes, heightAxis int) [][]float64 {
+	ids := text
+	for y := range h {
+		for x := range w {
+			id := make([]float64, axes)
+			id[heightAxis], id[heightAxis+1] = float64(y), float64(x)
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }

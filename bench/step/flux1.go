@@ -7,24 +7,23 @@ import (
 	"github.com/gesso-go/gesso/tensor"
 )
 
-// fluxText is the length of the prompt in tokens: FluxPipeline's default.
+// fluxText is the length of the prompt in tokens: the default of the FLUX pipelines.
 const fluxText = 512
 
 // flux1 is FLUX.1-dev: double and single blocks, guidance embedded.
-func flux1(o *Options, layers []int) *network {
+func flux1(o *Options, layers []int) (*network, error) {
 	c := flux.Defaults()
 	c.Layers, c.SingleLayers, c.GuidanceEmbed = layers[0], layers[1], true
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
 	m := flux.New(c)
 	h, w := o.Height/16, o.Width/16 // tokens: patches of 2×2 latents of 8×8 pixels
-	ids := make([][]float64, fluxText, fluxText+h*w)
-	for i := range ids {
-		ids[i] = []float64{0, 0, 0}
+	text := make([][]float64, fluxText)
+	for i := range text {
+		text[i] = []float64{0, 0, 0}
 	}
-	for y := range h {
-		for x := range w {
-			ids = append(ids, []float64{0, float64(y), float64(x)})
-		}
-	}
+	ids := grid(text, h, w, 3, 1)
 	cos, sin := c.Rope(ids)
 	return &network{
 		model: m, tokens: len(ids),
@@ -37,5 +36,5 @@ func flux1(o *Options, layers []int) *network {
 				Hidden: in[0], Text: in[1], Pooled: in[2], Timestep: in[3], Guidance: in[4], Rope: nn.Rope{Cos: in[5], Sin: in[6]},
 			})}
 		},
-	}
+	}, nil
 }

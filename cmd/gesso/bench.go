@@ -63,8 +63,8 @@ checkpoint is needed. The model's own code runs, as in gesso generate.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Arch, "arch", "flux1", "network: "+strings.Join(step.Archs(), ", "))
-	f.StringVar(&o.Layers, "layers", "all", "repeated blocks of each kind, such as 2,2")
+	f.StringVar(&o.Arch, "arch", "flux1", "network or component: "+strings.Join(step.Archs(), ", "))
+	f.StringVar(&o.Layers, "layers", "all", "repeated blocks of each kind, such as 4+8, or all")
 	f.IntVar(&o.Height, "height", 1024, "height in pixels")
 	f.IntVar(&o.Width, "width", 1024, "width in pixels")
 	f.IntVar(&o.Batch, "batch", 1, "rows of one call")

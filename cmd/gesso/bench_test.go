@@ -19,7 +19,7 @@ func TestBenchStepPrintsAResult(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
 		t.Fatalf("%v in %q", err, stdout)
 	}
-	for key, want := range map[string]any{"arch": "flux1", "layers": "0,0", "dtype": "f32", "mode": "compiled", "programs": 1.0, "tokens": 513.0} {
+	for key, want := range map[string]any{"arch": "flux1", "layers": "0+0", "dtype": "f32", "mode": "compiled", "programs": 1.0, "tokens": 513.0} {
 		if r[key] != want {
 			t.Errorf("%s is %v, want %v", key, r[key], want)
 		}

@@ -56,7 +56,9 @@ func (p *PatchEmbed) Forward(latents engine.Value) engine.Value {
 	x := p.Proj.Forward(nn.ToNHWC(latents)) // (B, h, w, D)
 	b, h, w, d := x.Dim(0), x.Dim(1), x.Dim(2), x.Dim(3)
 	top, left := (p.max-h)/2, (p.max-w)/2
-	table := p.Table.Value.Reshape(1, p.max, p.max, d).Slice(1, top, top+h).Slice(2, left, left+w)
+	// Rows are cut out before the table gets its second axis: an operation on a parameter alone is a program of its own,
+	// whose result is a copy.
+	table := p.Table.Value.Slice(1, top*p.max, (top+h)*p.max).Reshape(1, h, p.max, d).Slice(2, left, left+w)
 	return p.Tap(x.Reshape(b, h*w, d).Add(table.Reshape(1, h*w, d)))
 }
 
