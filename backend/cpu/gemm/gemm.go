@@ -50,7 +50,7 @@ type Problem struct {
 	B      Operand   // N×K (K contiguous: a linear layer's weight), unless RowB or Packed is set
 	RowB   bool      // B is stored K×N
 	Scale  []float32 // of each column, where B is I8
-	Packed *Packed   // B packed before, in place of B, RowB and Scale
+	Packed *Packed   // B packed before, in place of B and RowB
 }
 
 // Source makes rows of A when they are needed, so that a convolution never stores its patches. It is called from several
@@ -124,12 +124,25 @@ func (p *Problem) check(level isa.Level) (*kernel, error) {
 		case q.level != level:
 			return nil, fmt.Errorf("gemm: B was packed for %v, level is %v", q.level, level)
 		}
-		return q.kernel, nil
+		return q.kernel, p.checkScale(q.b)
 	}
 	if err := p.checkB(); err != nil {
 		return nil, err
 	}
+	if err := p.checkScale(p.B.DType); err != nil {
+		return nil, err
+	}
 	return choose(level, at, p.B.DType)
+}
+
+func (p *Problem) checkScale(b tensor.DType) error {
+	switch {
+	case b == tensor.I8 && len(p.Scale) != p.N:
+		return fmt.Errorf("gemm: %d scales for B, expected one for each of %d columns", len(p.Scale), p.N)
+	case b != tensor.I8 && p.Scale != nil:
+		return fmt.Errorf("gemm: scales for B, which is %v, expected i8", b)
+	}
+	return nil
 }
 
 // maxInt8K bounds K so that a sum of products of bytes fits an int32.
@@ -137,18 +150,11 @@ const maxInt8K = 1 << 17
 
 // checkB validates B where it is not packed.
 func (p *Problem) checkB() error {
-	switch {
-	case p.B.DType == tensor.I8:
-		switch {
-		case p.RowB:
-			return fmt.Errorf("gemm: B is i8 and stored K×N, expected N×K")
-		case len(p.Scale) != p.N:
-			return fmt.Errorf("gemm: %d scales for B, expected one for each of %d columns", len(p.Scale), p.N)
-		case p.K > maxInt8K:
-			return fmt.Errorf("gemm: B is i8 and K is %d, expected at most %d", p.K, maxInt8K)
-		}
-	case p.Scale != nil:
-		return fmt.Errorf("gemm: scales for B, which is %v, expected i8", p.B.DType)
+	switch i8 := p.B.DType == tensor.I8; {
+	case i8 && p.RowB:
+		return fmt.Errorf("gemm: B is i8 and stored K×N, expected N×K")
+	case i8 && p.K > maxInt8K:
+		return fmt.Errorf("gemm: B is i8 and K is %d, expected at most %d", p.K, maxInt8K)
 	case p.RowB:
 		return p.B.check("B", p.K, p.N)
 	}

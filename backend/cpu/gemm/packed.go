@@ -12,14 +12,11 @@ import (
 // Packed is a matrix B that was packed once for the kernel that will use it, as weights are.
 type Packed struct {
 	n, k   int
-	a      tensor.DType
+	a, b   tensor.DType
 	level  isa.Level
 	kernel *kernel
 	data   []uint32 // panels, each [words of K][cols]
-
-	// int8, for each column of the panels
-	scale  []float32
-	offset []int32 // what is too much in the sums, where the kernel adds something to A
+	offset []int32  // int8: what is too much in the sums of each column, where the kernel adds something to A
 }
 
 // PackB packs b, N×K or with rowB K×N, for products at level with rows of type a. b may be forgotten afterwards.
@@ -32,19 +29,15 @@ func PackBInto(mem []byte, pool *par.Pool, level isa.Level, b Operand, n, k int,
 	return pack(pool, level, &Problem{N: n, K: k, B: b, RowB: rowB}, a, mem)
 }
 
-// PackInt8Into packs b, N×K of type I8, with the scale of each column, for rows of type a; mem is as in PackBInto, or nil.
-func PackInt8Into(mem []byte, pool *par.Pool, level isa.Level, b Operand, scale []float32, n, k int, a tensor.DType) (*Packed, error) {
-	return pack(pool, level, &Problem{N: n, K: k, B: b, Scale: scale}, a, mem)
-}
-
-// PackInt8 quantises w, N×K of type F32, BF16 or F16, by columns of B (rows of w, see QuantizeRows) and packs it for rows
-// of type a.
-func PackInt8(pool *par.Pool, level isa.Level, w Operand, n, k int, a tensor.DType) (*Packed, error) {
+// PackInt8 quantises w, N×K of type F32, BF16 or F16, by columns of B (rows of w, see QuantizeRows), packs it for rows of
+// type a, and returns it with the Scale for its problems.
+func PackInt8(pool *par.Pool, level isa.Level, w Operand, n, k int, a tensor.DType) (*Packed, []float32, error) {
 	q, scale := make([]byte, n*k), make([]float32, n)
 	if err := QuantizeRows(pool, level, q, scale, w, n, k); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return PackInt8Into(nil, pool, level, Operand{DType: tensor.I8, Data: q}, scale, n, k, a)
+	p, err := PackB(pool, level, Operand{DType: tensor.I8, Data: q}, n, k, false, a)
+	return p, scale, err
 }
 
 // PackedBytes returns the memory for B of type b with n columns and K of k, packed for rows of type a at level.
@@ -72,7 +65,7 @@ func pack(pool *par.Pool, level isa.Level, p *Problem, a tensor.DType, mem []byt
 	}
 	size := kern.words(p.K) * kern.cols
 	panels := kern.panels(p.N)
-	q := &Packed{n: p.N, k: p.K, a: a, level: level, kernel: kern}
+	q := &Packed{n: p.N, k: p.K, a: a, b: p.B.DType, level: level, kernel: kern}
 	switch want := 4 * panels * size; {
 	case mem == nil:
 		q.data = aligned(panels * size)
@@ -82,8 +75,6 @@ func pack(pool *par.Pool, level isa.Level, p *Problem, a tensor.DType, mem []byt
 		q.data = unsafe.Slice((*uint32)(unsafe.Pointer(&mem[0])), panels*size)
 	}
 	if kern.kind == wordI8 {
-		q.scale = make([]float32, panels*kern.cols)
-		copy(q.scale, p.Scale)
 		q.offset = make([]int32, panels*kern.cols)
 	}
 	if p.K == 0 {
@@ -102,4 +93,31 @@ func pack(pool *par.Pool, level isa.Level, p *Problem, a tensor.DType, mem []byt
 }
 
 // Bytes returns the memory that q holds.
-func (q *Packed) Bytes() int { return 4 * (len(q.data) + len(q.scale) + len(q.offset)) }
+func (q *Packed) Bytes() int { return 4 * (len(q.data) + len(q.offset)) }
+
+// For reports whether q serves products at level with rows of type a.
+func (q *Packed) For(level isa.Level, a tensor.DType) bool { return q.level == level && q.a == a }
+
+// Unpack writes B as it was, N×K of its own type without gaps, to dst. It fails where packing widened B.
+func (q *Packed) Unpack(dst []byte) error {
+	size := 4 / q.kernel.perWord()
+	if q.b.Size() != size {
+		return fmt.Errorf("gemm: B was packed from %v to words of %d bytes, and can't be unpacked", q.b, size)
+	}
+	if len(dst) < q.n*q.k*size {
+		return fmt.Errorf("gemm: %d bytes for unpacked B, expected %d", len(dst), q.n*q.k*size)
+	}
+	words, cols, row := q.kernel.words(q.k), q.kernel.cols, q.k*size
+	if row == 0 {
+		return nil
+	}
+	src := wordBytes(q.data)
+	for j := range q.n {
+		at := 4 * (j/cols*words*cols + j%cols)
+		for i := 0; i < row; i += 4 {
+			copy(dst[j*row+i:(j+1)*row], src[at:at+4])
+			at += 4 * cols
+		}
+	}
+	return nil
+}

@@ -133,12 +133,14 @@ func (k *kernel) offsets(dst []int32, panel []uint32) {
 }
 
 // dequantize makes the sums c of columns from col on float32: (c - offset)·row·scale.
-func (q *Packed) dequantize(c []float32, col int, row float32) {
-	if v := q.kernel.vec; v != nil {
-		v.dequantize(&c[0], &q.offset[col:][:len(c)][0], &q.scale[col:][:len(c)][0], len(c)/v.lanes, row)
-		return
+func (q *Packed) dequantize(c []float32, col int, row float32, scale []float32) {
+	offset, scale := q.offset[col:][:len(c)], scale[col:][:len(c)]
+	i := 0
+	if v := q.kernel.vec; v != nil && len(c) >= v.lanes {
+		i = len(c) / v.lanes * v.lanes
+		v.dequantize(&c[0], &offset[0], &scale[0], i/v.lanes, row)
 	}
-	for j := range c {
-		c[j] = float32(int32(math.Float32bits(c[j]))-q.offset[col+j]) * row * q.scale[col+j]
+	for ; i < len(c); i++ {
+		c[i] = float32(int32(math.Float32bits(c[i]))-offset[i]) * row * scale[i]
 	}
 }

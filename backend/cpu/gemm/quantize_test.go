@@ -128,11 +128,11 @@ func TestInt8IsExact(t *testing.T) {
 				}
 			}
 			check("plain", p)
-			q, err := PackInt8Into(nil, pool, level, p.B, p.Scale, n, k, d)
+			q, err := PackB(pool, level, p.B, n, k, false, d)
 			if err != nil {
 				t.Fatal(err)
 			}
-			check("packed", &Problem{M: m, N: n, K: k, A: p.A, Packed: q})
+			check("packed", &Problem{M: m, N: n, K: k, A: p.A, Packed: q, Scale: p.Scale})
 		}
 	})
 }
@@ -143,12 +143,12 @@ func TestPackInt8(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(9, 9))
 		x, xv := randomOperand(rnd, tensor.BF16, m, k, k)
 		w, wv := randomOperand(rnd, tensor.BF16, n, k, k)
-		q, err := PackInt8(nil, level, w, n, k, tensor.BF16)
+		q, scale, err := PackInt8(nil, level, w, n, k, tensor.BF16)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := newCollect(m, n)
-		if err := Run(nil, level, &Problem{M: m, N: n, K: k, A: x, Packed: q}, got.emit); err != nil {
+		if err := Run(nil, level, &Problem{M: m, N: n, K: k, A: x, Packed: q, Scale: scale}, got.emit); err != nil {
 			t.Fatal(err)
 		}
 		want, abs := reference(m, n, k, xv, wv, false)
@@ -205,7 +205,7 @@ func BenchmarkInt8(b *testing.B) {
 		rnd := rand.New(rand.NewPCG(1, 2))
 		x, _ := randomOperand(rnd, tensor.BF16, m, k, k)
 		w, _ := randomOperand(rnd, tensor.BF16, n, k, k)
-		q, err := PackInt8(nil, level, w, n, k, tensor.BF16)
+		q, scale, err := PackInt8(nil, level, w, n, k, tensor.BF16)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -214,7 +214,7 @@ func BenchmarkInt8(b *testing.B) {
 			pool := par.New(threads)
 			b.Run(fmt.Sprintf("%dx%dx%d/T%d", m, k, n, threads), func(b *testing.B) {
 				report(b, m, n, k, func() error {
-					return Run(pool, level, &Problem{M: m, N: n, K: k, A: x, Packed: q}, out.Emit(level))
+					return Run(pool, level, &Problem{M: m, N: n, K: k, A: x, Packed: q, Scale: scale}, out.Emit(level))
 				})
 			})
 			pool.Close()

@@ -220,7 +220,7 @@ func (r *run) block(worker, m0, m, n0, n int) {
 	for i := range m {
 		sums := c[i*ldc:]
 		if k.kind == wordI8 {
-			p.Packed.dequantize(sums[:nPad], n0, r.scales[m0+i])
+			p.Packed.dequantize(sums[:n], n0, r.scales[m0+i], p.Scale)
 		}
 		r.emit(worker, r.row+m0+i, n0, sums[:n])
 	}
