@@ -517,3 +517,25 @@ func TestHalfBias(t *testing.T) {
 		}
 	}
 }
+
+// TestExp2Fast checks the stated bound on a dense set of arguments, and the ends of the range.
+func TestExp2Fast(t *testing.T) {
+	for i := range 1_250_000 {
+		x := -float32(i) * 1e-4
+		want := math.Exp2(float64(x))
+		if got := float64(exp2Fast(x)); !(math.Abs(got-want) <= 1.2e-4*want) {
+			t.Fatalf("2^%g = %g, want %g", x, got, want)
+		}
+	}
+	for _, x := range []float32{-127, -150, -1e30, minusInf} {
+		if got := exp2Fast(x); !(got >= 0 && got < 1e-37) {
+			t.Errorf("2^%g = %g, want next to nothing", x, got)
+		}
+	}
+	if got := exp2Fast(minusInf); got != 0 {
+		t.Errorf("2^-Inf = %g, want 0: a hidden key must not count", got)
+	}
+	if x := exp2Fast(float32(math.NaN())); x == x {
+		t.Errorf("2^NaN = %g", x)
+	}
+}

@@ -67,13 +67,21 @@ func testGoldens(t *testing.T, path string) {
 				if err := Run(nil, l, &p); err != nil {
 					t.Fatal(err)
 				}
+				differ := 0
 				for i, x := range decode(d, p.Out.Data) {
+					if x != want[i] {
+						differ++
+					}
 					w := float64(want[i])
 					tol := map[tensor.DType]float64{tensor.F32: 1e-6, tensor.BF16: 1e-2, tensor.F16: 1e-3}[d] * max(0.5, math.Abs(w))
 					if !(math.Abs(float64(x)-w) <= tol) {
 						t.Errorf("%v %v %s: element %d is %g, PyTorch has %g", l, d, c.op, i, x, w)
 						break
 					}
+				}
+				// Probabilities are rounded where PyTorch rounds them: results are the same but for the order of sums.
+				if d == tensor.BF16 && differ > len(want)/20 {
+					t.Errorf("%v %v %s: %d of %d elements differ from PyTorch's", l, d, c.op, differ, len(want))
 				}
 			}
 		}

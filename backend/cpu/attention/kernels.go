@@ -3,6 +3,8 @@ package attention
 import (
 	"math"
 	"unsafe"
+
+	"github.com/gesso-go/gesso/tensor"
 )
 
 // kernels is what one level offers. A panel holds 1, 2 or 3 vectors of queries; arrays over a panel are contiguous.
@@ -17,9 +19,11 @@ type kernels struct {
 	// bfloat16 whose two products are summed.
 	tile [3]tileFunc
 
-	// softmax does one step of the online softmax on one vector of queries: see softmaxGo.
-	softmax     func(s *float32, stride uintptr, rows int, c float32, top, sum, alpha *float32)
-	softmaxBF16 func(s *float32, stride uintptr, rows int, c float32, top, sum, alpha *float32, p *uint32)
+	// softmax does one step of the online softmax on one vector of queries: see softmaxGo. SoftmaxRound rounds the
+	// probabilities to bfloat16, softmaxBF16 makes pairs of them.
+	softmax      func(s *float32, stride uintptr, rows int, c float32, top, sum, alpha *float32)
+	softmaxRound func(s *float32, stride uintptr, rows int, c float32, top, sum, alpha *float32)
+	softmaxBF16  func(s *float32, stride uintptr, rows int, c float32, top, sum, alpha *float32, p *uint32)
 
 	transpose func(dst *float32, dstStride uintptr, src *float32, srcStride uintptr, n int)                // see transposeGo
 	bias      func(dst *float32, dstStride uintptr, src *float32, srcStride uintptr, n int, scale float32) // see biasGo
@@ -30,7 +34,7 @@ const rowPad = 8
 
 type tileFunc = func(k int, a unsafe.Pointer, rowStride, step uintptr, b unsafe.Pointer, c, alpha *float32)
 
-var portable = kernels{lanes: 16, vectors: 1, rows: 4, tile: [3]tileFunc{tileGo}, softmax: softmaxGo, transpose: transposeGo, bias: biasGo}
+var portable = kernels{lanes: 16, vectors: 1, rows: 4, tile: [3]tileFunc{tileGo}, softmax: softmaxGo, softmaxRound: softmaxRoundGo, transpose: transposeGo, bias: biasGo}
 
 // tileGo is the portable tile of 4 rows and 16 queries, in squares of 2 and 4 that stay in registers.
 func tileGo(k int, a unsafe.Pointer, rowStride, step uintptr, b unsafe.Pointer, c, alpha *float32) {
@@ -72,6 +76,16 @@ func tileGo(k int, a unsafe.Pointer, rowStride, step uintptr, b unsafe.Pointer, 
 // place. It updates top, the largest score·c of each query so far, and sum, the sum of its p, and sets alpha =
 // 2^(old top - new top), by which earlier results must be multiplied.
 func softmaxGo(s *float32, stride uintptr, rows int, c float32, top, sum, alpha *float32) {
+	softmaxBy(exp2, false, s, stride, rows, c, top, sum, alpha)
+}
+
+// softmaxRoundGo is softmaxGo for bfloat16 operands. As in PyTorch, p is taken from [exp2Fast] and rounded to bfloat16
+// in place, while sum is that of the unrounded p.
+func softmaxRoundGo(s *float32, stride uintptr, rows int, c float32, top, sum, alpha *float32) {
+	softmaxBy(exp2Fast, true, s, stride, rows, c, top, sum, alpha)
+}
+
+func softmaxBy(exp func(x float32) float32, round bool, s *float32, stride uintptr, rows int, c float32, top, sum, alpha *float32) {
 	const lanes = 16
 	tops, sums, alphas := unsafe.Slice(top, lanes), unsafe.Slice(sum, lanes), unsafe.Slice(alpha, lanes)
 	row := func(j int) *[lanes]float32 {
@@ -101,8 +115,11 @@ func softmaxGo(s *float32, stride uintptr, rows int, c float32, top, sum, alpha 
 	for j := range rows {
 		r := row(j)
 		for q, v := range r {
-			p := exp2(v*c - high[q])
+			p := exp(v*c - high[q])
 			sums[q] += p
+			if round {
+				p = tensor.RoundTo(tensor.BF16, p)
+			}
 			r[q] = p
 		}
 	}
@@ -128,6 +145,21 @@ func exp2(x float32) float32 {
 	p = p*r + 0.6931471824645996
 	p = p*r + 1
 	return math.Float32frombits(math.Float32bits(p) + uint32(int32(n))<<23)
+}
+
+// exp2Fast is 2^x for x that isn't above 0 with a relative error below 1.2e-4: the bits of a float32 as a number are a
+// piecewise linear logarithm, corrected by a cubic (Malossi, Ineichen, Bekas and Curioni 2015). PyTorch's attention takes
+// its probabilities of half types from it, so these are rounded as there.
+func exp2Fast(x float32) float32 {
+	if x < -127 {
+		return 0
+	}
+	if x != x {
+		return x
+	}
+	f := x - float32(math.Floor(float64(x)))
+	t := x - (((-0.079204240219773236*f-0.22433836478672356)*f+0.30354260500649682)*f + 0.00010703434948458272)
+	return math.Float32frombits(uint32(max(t*(1<<23)+127<<23, 0)))
 }
 
 // transposeGo transposes 8 rows of n words into n rows of 8; strides are in bytes, n is a multiple of 4 (the assembly

@@ -9,10 +9,10 @@ import (
 
 var (
 	avx2Kernels = kernels{lanes: 8, vectors: 3, rows: 4,
-		tile: [3]tileFunc{tileF32x1AVX2, tileF32x2AVX2, tileF32x3AVX2}, softmax: softmaxF32AVX2,
+		tile: [3]tileFunc{tileF32x1AVX2, tileF32x2AVX2, tileF32x3AVX2}, softmax: softmaxF32AVX2, softmaxRound: softmaxRoundAVX2,
 		transpose: transposeTail, bias: biasTail}
 	avx512Kernels = kernels{lanes: 16, vectors: 3, rows: 8,
-		tile: [3]tileFunc{tileF32x1AVX512, tileF32x2AVX512, tileF32x3AVX512}, softmax: softmaxF32AVX512,
+		tile: [3]tileFunc{tileF32x1AVX512, tileF32x2AVX512, tileF32x3AVX512}, softmax: softmaxF32AVX512, softmaxRound: softmaxRoundAVX512,
 		transpose: transposeTail, bias: biasTail}
 	bf16Kernels = kernels{lanes: 16, vectors: 3, rows: 8, bf16: true,
 		tile: [3]tileFunc{tileBF16x1AVX512, tileBF16x2AVX512, tileBF16x3AVX512}, softmaxBF16: softmaxBF16AVX512,
@@ -88,7 +88,13 @@ func tileBF16x2AVX512(k int, a unsafe.Pointer, rowStride, step uintptr, b unsafe
 func tileBF16x3AVX512(k int, a unsafe.Pointer, rowStride, step uintptr, b unsafe.Pointer, c, alpha *float32)
 
 //go:noescape
+func softmaxRoundAVX2(s *float32, stride uintptr, rows int, c float32, top, sum, alpha *float32)
+
+//go:noescape
 func softmaxF32AVX2(s *float32, stride uintptr, rows int, c float32, top, sum, alpha *float32)
+
+//go:noescape
+func softmaxRoundAVX512(s *float32, stride uintptr, rows int, c float32, top, sum, alpha *float32)
 
 //go:noescape
 func softmaxF32AVX512(s *float32, stride uintptr, rows int, c float32, top, sum, alpha *float32)

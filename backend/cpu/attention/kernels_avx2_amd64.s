@@ -65,6 +65,60 @@ DATA poly6_6<>+20(SB)/4, $0x3f800000
 DATA poly6_6<>+24(SB)/4, $0x3f800000
 DATA poly6_6<>+28(SB)/4, $0x3f800000
 GLOBL poly6_6<>(SB), RODATA|NOPTR, $32
+DATA poly5_0<>+0(SB)/4, $0xbda235d5
+DATA poly5_0<>+4(SB)/4, $0xbda235d5
+DATA poly5_0<>+8(SB)/4, $0xbda235d5
+DATA poly5_0<>+12(SB)/4, $0xbda235d5
+DATA poly5_0<>+16(SB)/4, $0xbda235d5
+DATA poly5_0<>+20(SB)/4, $0xbda235d5
+DATA poly5_0<>+24(SB)/4, $0xbda235d5
+DATA poly5_0<>+28(SB)/4, $0xbda235d5
+GLOBL poly5_0<>(SB), RODATA|NOPTR, $32
+DATA poly5_1<>+0(SB)/4, $0xbe65b8f5
+DATA poly5_1<>+4(SB)/4, $0xbe65b8f5
+DATA poly5_1<>+8(SB)/4, $0xbe65b8f5
+DATA poly5_1<>+12(SB)/4, $0xbe65b8f5
+DATA poly5_1<>+16(SB)/4, $0xbe65b8f5
+DATA poly5_1<>+20(SB)/4, $0xbe65b8f5
+DATA poly5_1<>+24(SB)/4, $0xbe65b8f5
+DATA poly5_1<>+28(SB)/4, $0xbe65b8f5
+GLOBL poly5_1<>(SB), RODATA|NOPTR, $32
+DATA poly5_2<>+0(SB)/4, $0x3e9b69f0
+DATA poly5_2<>+4(SB)/4, $0x3e9b69f0
+DATA poly5_2<>+8(SB)/4, $0x3e9b69f0
+DATA poly5_2<>+12(SB)/4, $0x3e9b69f0
+DATA poly5_2<>+16(SB)/4, $0x3e9b69f0
+DATA poly5_2<>+20(SB)/4, $0x3e9b69f0
+DATA poly5_2<>+24(SB)/4, $0x3e9b69f0
+DATA poly5_2<>+28(SB)/4, $0x3e9b69f0
+GLOBL poly5_2<>(SB), RODATA|NOPTR, $32
+DATA poly5_3<>+0(SB)/4, $0x38e077a1
+DATA poly5_3<>+4(SB)/4, $0x38e077a1
+DATA poly5_3<>+8(SB)/4, $0x38e077a1
+DATA poly5_3<>+12(SB)/4, $0x38e077a1
+DATA poly5_3<>+16(SB)/4, $0x38e077a1
+DATA poly5_3<>+20(SB)/4, $0x38e077a1
+DATA poly5_3<>+24(SB)/4, $0x38e077a1
+DATA poly5_3<>+28(SB)/4, $0x38e077a1
+GLOBL poly5_3<>(SB), RODATA|NOPTR, $32
+DATA poly5_4<>+0(SB)/4, $0x4b000000
+DATA poly5_4<>+4(SB)/4, $0x4b000000
+DATA poly5_4<>+8(SB)/4, $0x4b000000
+DATA poly5_4<>+12(SB)/4, $0x4b000000
+DATA poly5_4<>+16(SB)/4, $0x4b000000
+DATA poly5_4<>+20(SB)/4, $0x4b000000
+DATA poly5_4<>+24(SB)/4, $0x4b000000
+DATA poly5_4<>+28(SB)/4, $0x4b000000
+GLOBL poly5_4<>(SB), RODATA|NOPTR, $32
+DATA poly5_5<>+0(SB)/4, $0x4e7e0000
+DATA poly5_5<>+4(SB)/4, $0x4e7e0000
+DATA poly5_5<>+8(SB)/4, $0x4e7e0000
+DATA poly5_5<>+12(SB)/4, $0x4e7e0000
+DATA poly5_5<>+16(SB)/4, $0x4e7e0000
+DATA poly5_5<>+20(SB)/4, $0x4e7e0000
+DATA poly5_5<>+24(SB)/4, $0x4e7e0000
+DATA poly5_5<>+28(SB)/4, $0x4e7e0000
+GLOBL poly5_5<>(SB), RODATA|NOPTR, $32
 DATA minusInf<>+0(SB)/4, $0xff800000
 DATA minusInf<>+4(SB)/4, $0xff800000
 DATA minusInf<>+8(SB)/4, $0xff800000
@@ -74,6 +128,33 @@ DATA minusInf<>+20(SB)/4, $0xff800000
 DATA minusInf<>+24(SB)/4, $0xff800000
 DATA minusInf<>+28(SB)/4, $0xff800000
 GLOBL minusInf<>(SB), RODATA|NOPTR, $32
+DATA one<>+0(SB)/4, $0x00000001
+DATA one<>+4(SB)/4, $0x00000001
+DATA one<>+8(SB)/4, $0x00000001
+DATA one<>+12(SB)/4, $0x00000001
+DATA one<>+16(SB)/4, $0x00000001
+DATA one<>+20(SB)/4, $0x00000001
+DATA one<>+24(SB)/4, $0x00000001
+DATA one<>+28(SB)/4, $0x00000001
+GLOBL one<>(SB), RODATA|NOPTR, $32
+DATA half<>+0(SB)/4, $0x00007fff
+DATA half<>+4(SB)/4, $0x00007fff
+DATA half<>+8(SB)/4, $0x00007fff
+DATA half<>+12(SB)/4, $0x00007fff
+DATA half<>+16(SB)/4, $0x00007fff
+DATA half<>+20(SB)/4, $0x00007fff
+DATA half<>+24(SB)/4, $0x00007fff
+DATA half<>+28(SB)/4, $0x00007fff
+GLOBL half<>(SB), RODATA|NOPTR, $32
+DATA upper<>+0(SB)/4, $0xffff0000
+DATA upper<>+4(SB)/4, $0xffff0000
+DATA upper<>+8(SB)/4, $0xffff0000
+DATA upper<>+12(SB)/4, $0xffff0000
+DATA upper<>+16(SB)/4, $0xffff0000
+DATA upper<>+20(SB)/4, $0xffff0000
+DATA upper<>+24(SB)/4, $0xffff0000
+DATA upper<>+28(SB)/4, $0xffff0000
+GLOBL upper<>(SB), RODATA|NOPTR, $32
 DATA lowest<>+0(SB)/4, $0xc2fe0000
 DATA lowest<>+4(SB)/4, $0xc2fe0000
 DATA lowest<>+8(SB)/4, $0xc2fe0000
@@ -405,6 +486,118 @@ row:
 	VPSLLD $23, Y6, Y6
 	VPADDD Y6, Y4, Y4
 	VADDPS Y4, Y3, Y3
+	VMOVUPS Y4, (SI)
+	ADDQ R11, SI
+	DECQ CX
+	JNZ row
+
+done:
+	VADDPS Y12, Y3, Y3
+	VMOVUPS Y3, (R9)
+	VZEROUPPER
+	RET
+
+// func softmaxRoundAVX2(s *float32, stride uintptr, rows int, c float32, top, sum, alpha *float32)
+TEXT ·softmaxRoundAVX2(SB), NOSPLIT, $0-56
+	MOVQ s+0(FP), SI
+	MOVQ stride+8(FP), R11
+	MOVQ rows+16(FP), CX
+	MOVQ top+32(FP), R8
+	MOVQ sum+40(FP), R9
+	MOVQ alpha+48(FP), R10
+	VBROADCASTSS c+24(FP), Y2
+	VBROADCASTSS minusInf<>(SB), Y4
+	VMOVAPS Y4, Y5
+	VMOVAPS Y4, Y6
+	VMOVAPS Y4, Y7
+	LEAQ (R11)(R11*2), R12
+	MOVQ SI, DI
+	MOVQ CX, AX
+	SUBQ $4, AX
+	JLT maxtail
+
+maxloop:
+	VMOVUPS (DI), Y8
+	VMAXPS Y4, Y8, Y4
+	VMOVUPS (DI)(R11*1), Y9
+	VMAXPS Y5, Y9, Y5
+	VMOVUPS (DI)(R11*2), Y10
+	VMAXPS Y6, Y10, Y6
+	VMOVUPS (DI)(R12*1), Y11
+	VMAXPS Y7, Y11, Y7
+	LEAQ (DI)(R11*4), DI
+	SUBQ $4, AX
+	JGE maxloop
+
+maxtail:
+	ADDQ $4, AX
+	JLE maxdone
+
+maxrow:
+	VMOVUPS (DI), Y8
+	VMAXPS Y4, Y8, Y4
+	ADDQ R11, DI
+	DECQ AX
+	JNZ maxrow
+
+maxdone:
+	VMAXPS Y5, Y4, Y4
+	VMAXPS Y7, Y6, Y6
+	VMAXPS Y6, Y4, Y4
+	VMULPS Y2, Y4, Y4
+	VMOVUPS (R8), Y0
+	VMAXPS Y0, Y4, Y4
+	VMOVUPS Y4, (R8)
+	VBROADCASTSS minusInf<>(SB), Y5
+	VCMPPS $4, Y5, Y4, Y6
+	VANDPS Y6, Y4, Y4
+	VSUBPS Y4, Y0, Y5
+	VXORPS Y1, Y1, Y1
+	VSUBPS Y4, Y1, Y1
+	VMOVUPS lowest<>(SB), Y6
+	VMAXPS Y5, Y6, Y5
+	VROUNDPS $8, Y5, Y7
+	VSUBPS Y7, Y5, Y6
+	VMOVUPS poly6_0<>(SB), Y5
+	VFMADD213PS poly6_1<>(SB), Y6, Y5
+	VFMADD213PS poly6_2<>(SB), Y6, Y5
+	VFMADD213PS poly6_3<>(SB), Y6, Y5
+	VFMADD213PS poly6_4<>(SB), Y6, Y5
+	VFMADD213PS poly6_5<>(SB), Y6, Y5
+	VFMADD213PS poly6_6<>(SB), Y6, Y5
+	VCVTPS2DQ Y7, Y7
+	VPSLLD $23, Y7, Y7
+	VPADDD Y7, Y5, Y5
+	VMOVUPS Y5, (R10)
+	VMULPS (R9), Y5, Y3
+	VXORPS Y12, Y12, Y12
+	VXORPS Y13, Y13, Y13
+	TESTQ CX, CX
+	JLE done
+
+row:
+	VMOVUPS (SI), Y4
+	VFMADD213PS Y1, Y2, Y4
+	VMOVUPS lowest<>(SB), Y5
+	VMAXPS Y4, Y5, Y4
+	VROUNDPS $9, Y4, Y6
+	VSUBPS Y6, Y4, Y5
+	VMOVUPS poly5_0<>(SB), Y6
+	VFMADD213PS poly5_1<>(SB), Y5, Y6
+	VFMADD213PS poly5_2<>(SB), Y5, Y6
+	VFMADD213PS poly5_3<>(SB), Y5, Y6
+	VSUBPS Y6, Y4, Y4
+	VMOVUPS poly5_4<>(SB), Y6
+	VFMADD213PS poly5_5<>(SB), Y6, Y4
+	VMAXPS Y4, Y13, Y4
+	VFMADD231PS Y4, Y13, Y3
+	VCVTTPS2DQ Y4, Y4
+	VADDPS Y4, Y3, Y3
+	VPSRLD $16, Y4, Y5
+	VPAND one<>(SB), Y5, Y5
+	VPADDD half<>(SB), Y4, Y4
+	VPADDD Y5, Y4, Y4
+	VPAND upper<>(SB), Y4, Y4
 	VMOVUPS Y4, (SI)
 	ADDQ R11, SI
 	DECQ CX

@@ -12,11 +12,19 @@ import (
 )
 
 const (
-	keyBlock   = 128 // keys whose scores are held at once
-	packKeys   = 64  // keys packed as one piece of work
-	maxPanels  = 4   // panels that share a pass over K and V, so that these come from the second cache
+	packKeys   = 64 // keys packed as one piece of work
+	maxPanels  = 4  // panels that share a pass over K and V, so that these come from the second cache
 	packBudget = 32 << 20
 )
+
+// keyBlock is how many keys' scores are held at once. It shows in the bits of bfloat16 results: probabilities are rounded
+// relative to the largest score so far, and PyTorch takes 512 keys at once.
+func keyBlock(d tensor.DType) int {
+	if d == tensor.BF16 {
+		return 512
+	}
+	return 128
+}
 
 // runner is one Run in progress.
 type runner struct {
@@ -26,6 +34,7 @@ type runner struct {
 	l       layout
 	scale   float32
 	width   int // queries in a full panel
+	keys    int // scores held at once: keyBlock
 	panels  int // panels in a piece of work
 	pieces  int // pieces per query head
 	scratch *scratch
@@ -50,7 +59,7 @@ func grow(s []float32, n int) []float32 {
 }
 
 func run(pool *par.Pool, k *kernels, level isa.Level, p *Problem) {
-	r := &runner{k: k, f: vec.For(level), p: p, l: newLayout(k, p), scale: p.Scale, width: k.lanes * k.vectors}
+	r := &runner{k: k, f: vec.For(level), p: p, l: newLayout(k, p), scale: p.Scale, width: k.lanes * k.vectors, keys: keyBlock(p.DType)}
 	if r.scale == 0 {
 		r.scale = float32(1 / math.Sqrt(float64(p.D)))
 	}
@@ -109,11 +118,11 @@ func (r *runner) packed(slot int) (k, v []float32) {
 // workerWords is the size of a worker's memory: see piece.
 func (r *runner) workerWords() int {
 	panel := r.l.depth/r.l.pair*r.width + r.l.depth*r.width + 2*r.width
-	s := keyBlock * r.width
+	s := r.keys * r.width
 	if r.k.bf16 {
-		s += keyBlock / 2 * r.width
+		s += r.keys / 2 * r.width
 	}
-	return r.panels*panel + s + r.width + 8*r.l.depth + biasRows*keyBlock
+	return r.panels*panel + s + r.width + 8*r.l.depth + biasRows*r.keys
 }
 
 // biasRows is how many queries the bias kernel takes at once.
@@ -128,7 +137,7 @@ type panel struct {
 	q       []float32 // (depth/pair, width) words
 	o       []float32 // (depth, width)
 	top     []float32 // largest score·c so far, (width)
-	bias    []float32 // a bias of a half type, widened: (biasRows, keyBlock)
+	bias    []float32 // a bias of a half type, widened: (biasRows, keys)
 	sum     []float32 // (width)
 }
 
@@ -141,12 +150,12 @@ func (r *runner) piece(worker, slot, batch, head, piece int) {
 		mem = mem[n:]
 		return s
 	}
-	s := take(keyBlock * r.width)
+	s := take(r.keys * r.width)
 	var pairs []float32
 	if r.k.bf16 {
-		pairs = take(keyBlock / 2 * r.width)
+		pairs = take(r.keys / 2 * r.width)
 	}
-	alpha, tmp, bias := take(r.width), take(8*l.depth), take(biasRows*keyBlock)
+	alpha, tmp, bias := take(r.width), take(8*l.depth), take(biasRows*r.keys)
 	var panels [maxPanels]panel
 	n, keys := 0, 0
 	for q0 := piece * r.panels * r.width; n < r.panels && q0 < p.Nq; q0 += r.width {
@@ -172,11 +181,11 @@ func (r *runner) piece(worker, slot, batch, head, piece int) {
 		}
 	}
 	k, v := r.packed(slot)
-	for j := 0; j < keys; j += keyBlock {
+	for j := 0; j < keys; j += r.keys {
 		for i := range panels[:n] {
 			t := &panels[i]
 			if j < t.keys {
-				r.block(t, k, v, s, pairs, alpha, batch, head, j, min(keyBlock, t.keys-j))
+				r.block(t, k, v, s, pairs, alpha, batch, head, j, min(r.keys, t.keys-j))
 			}
 		}
 	}
@@ -197,11 +206,15 @@ func (r *runner) block(t *panel, k, v, s, pairs, alpha []float32, batch, head, j
 	c := r.adjust(s, t, batch, head, j, n)
 
 	stride := uintptr(t.width) * 4
+	softmax := r.k.softmax
+	if r.p.DType == tensor.BF16 {
+		softmax = r.k.softmaxRound
+	}
 	for x := 0; x < t.width; x += r.k.lanes {
 		if r.k.bf16 {
 			r.k.softmaxBF16(&s[x], stride, n, c, &t.top[x], &t.sum[x], &alpha[x], &words(pairs)[x])
 		} else {
-			r.k.softmax(&s[x], stride, n, c, &t.top[x], &t.sum[x], &alpha[x])
+			softmax(&s[x], stride, n, c, &t.top[x], &t.sum[x], &alpha[x])
 		}
 	}
 
@@ -236,9 +249,9 @@ func (r *runner) adjust(s []float32, t *panel, batch, head, j, n int) float32 {
 				return b.Data[at(q) : at(q+count-1)+n], b.Query
 			}
 			for i := range count {
-				r.widen(t.bias[i*keyBlock:][:n], b.Half[at(q+i):][:n], b.HalfType)
+				r.widen(t.bias[i*r.keys:][:n], b.Half[at(q+i):][:n], b.HalfType)
 			}
-			return t.bias, keyBlock
+			return t.bias, r.keys
 		}
 		q := 0
 		for ; q+biasRows <= t.n; q += biasRows {

@@ -125,15 +125,70 @@ func (f *file) tile(l level, v int, bf16 bool) {
 	f.ins("RET")
 }
 
-// Coefficients of 2^r for |r| ≤ 1/2, highest first: minimax fits of the relative error with the leading coefficients
-// rounded to float32. The first is good to 6.3e-8, rounding included; the second, for probabilities that are rounded to
-// bfloat16, to 5.5e-6.
+// exp2Poly has the coefficients of 2^r for |r| ≤ 1/2, highest first: a minimax fit of the relative error with the leading
+// coefficients rounded to float32, good to 6.3e-8, rounding included. Fast has those of exp2Fast: the cubic, then what
+// turns a logarithm into the bits of a float32.
 var (
-	exp2Poly  = []float32{0.00015576450095977634, 0.0013394566485658288, 0.009617839008569717, 0.05550353229045868, 0.24022650718688965, 0.6931471824645996, 1}
-	exp2Short = []float32{0.00977639015763998, 0.055954933166503906, 0.2402144968509674, 0.6931210160255432, 1}
+	exp2Poly = []float32{0.00015576450095977634, 0.0013394566485658288, 0.009617839008569717, 0.05550353229045868, 0.24022650718688965, 0.6931471824645996, 1}
+	fast     = []float32{-0.079204240219773236, -0.22433836478672356, 0.30354260500649682, 0.00010703434948458272, 1 << 23, 127 << 23}
 )
 
 func polyName(poly []float32) string { return fmt.Sprintf("poly%d", len(poly)-1) }
+
+// constants loads poly into registers from 16 on (AVX-512).
+func (f *file) constants(l level, poly []float32) {
+	if l.name == "AVX512" {
+		for i := range poly {
+			f.ins("VBROADCASTSS %s_%d<>(SB), Z%d", polyName(poly), i, 16+i)
+		}
+	}
+}
+
+// exp2Fast replaces register x by the function of that name in kernels.go, rounded to bfloat16 in place if round is
+// set, and adds it to register sum, unrounded; r and n are scratch, zero holds 0. A NaN makes sum NaN.
+func (f *file) exp2Fast(l level, round bool, x, r, n, sum, zero int) {
+	c := func(i int) string { return fmt.Sprintf("%s_%d<>(SB)", polyName(fast), i) }
+	if l.name == "AVX512" {
+		c = func(i int) string { return fmt.Sprintf("Z%d", 16+i) }
+		f.ins("VREDUCEPS $9, Z%d, Z%d", x, r) // x - floor(x), 0 for an infinity
+		f.ins("VMOVAPS Z16, Z%d", n)
+	} else {
+		f.ins("VMOVUPS lowest<>(SB), Y%d", r)
+		f.ins("VMAXPS Y%d, Y%d, Y%d", x, r, x)
+		f.ins("VROUNDPS $9, Y%d, Y%d", x, n)
+		f.ins("VSUBPS Y%d, Y%d, Y%d", n, x, r)
+		f.ins("VMOVUPS %s, Y%d", c(0), n)
+	}
+	for i := 1; i < 4; i++ {
+		f.ins("VFMADD213PS %s, %s, %s", c(i), l.r(r), l.r(n))
+	}
+	f.ins("VSUBPS %s, %s, %s", l.r(n), l.r(x), l.r(x))
+	if l.name == "AVX512" {
+		f.ins("VFMADD213PS Z21, Z20, Z%d", x)
+	} else {
+		f.ins("VMOVUPS %s, Y%d", c(4), n)
+		f.ins("VFMADD213PS %s, Y%d, Y%d", c(5), n, x)
+	}
+	f.ins("VMAXPS %s, %s, %s", l.r(x), l.r(zero), l.r(x)) // a NaN, the second operand, passes
+	f.ins("VFMADD231PS %s, %s, %s", l.r(x), l.r(zero), l.r(sum))
+	f.ins("VCVTTPS2DQ %s, %s", l.r(x), l.r(x))
+	f.ins("VADDPS %s, %s, %s", l.r(x), l.r(sum), l.r(sum))
+	if !round {
+		return
+	}
+	f.ins("VPSRLD $16, %s, %s", l.r(x), l.r(r))
+	if l.name == "AVX512" {
+		f.ins("VPANDD Z24, Z%d, Z%d", r, r)
+		f.ins("VPADDD Z25, Z%d, Z%d", x, x)
+		f.ins("VPADDD Z%d, Z%d, Z%d", r, x, x)
+		f.ins("VPANDD Z26, Z%d, Z%d", x, x)
+	} else {
+		f.ins("VPAND one<>(SB), Y%d, Y%d", r, r)
+		f.ins("VPADDD half<>(SB), Y%d, Y%d", x, x)
+		f.ins("VPADDD Y%d, Y%d, Y%d", r, x, x)
+		f.ins("VPAND upper<>(SB), Y%d, Y%d", x, x)
+	}
+}
 
 // exp2 replaces register x by 2^x; r and n are scratch. Registers from 16 on (AVX-512) hold the polynomial.
 func (f *file) exp2(l level, poly []float32, x, r, n int) {
@@ -164,15 +219,16 @@ func (f *file) exp2(l level, poly []float32, x, r, n int) {
 }
 
 // softmax writes softmax…, one step of the online softmax on one vector of queries. Column s holds rows scores, stride
-// bytes apart; they become p = 2^(score·c - top) in place (f32) or as pairs of bfloat16 rows in p (BF16). Top, the
+// bytes apart; they become p = 2^(score·c - top) in place (F32), rounded to bfloat16 (Round), or as pairs of bfloat16 rows
+// in p (BF16). Top, the
 // largest score·c so far, and sum are updated, alpha = 2^(old top - new top).
-func (f *file) softmax(l level, bf16 bool) {
+func (f *file) softmax(l level, kind string) {
 	const top, negTop, scale, sum = 0, 1, 2, 3 // registers
 	size := 56
 	sig := "(s *float32, stride uintptr, rows int, c float32, top, sum, alpha *float32)"
-	kind, poly := "F32", exp2Poly
+	bf16 := kind == "BF16"
 	if bf16 {
-		kind, size, poly = "BF16", 64, exp2Short
+		size = 64
 		sig = "(s *float32, stride uintptr, rows int, c float32, top, sum, alpha *float32, p *uint32)"
 	}
 	fmt.Fprintf(f, "\n// func softmax%s%s%s\n", kind, l.name, sig)
@@ -184,11 +240,7 @@ func (f *file) softmax(l level, bf16 bool) {
 	f.ins("MOVQ sum+40(FP), R9")
 	f.ins("MOVQ alpha+48(FP), R10")
 	f.ins("VBROADCASTSS c+24(FP), %s", l.r(scale))
-	if l.name == "AVX512" {
-		for i := range poly {
-			f.ins("VBROADCASTSS %s_%d<>(SB), Z%d", polyName(poly), i, 16+i)
-		}
-	}
+	f.constants(l, exp2Poly)
 	// The largest score: four chains. A NaN as first operand of the maximum is passed over.
 	f.ins("VBROADCASTSS minusInf<>(SB), %s", l.r(4))
 	for i := 5; i < 8; i++ {
@@ -236,10 +288,19 @@ func (f *file) softmax(l level, bf16 bool) {
 	f.ins("VSUBPS %s, %s, %s", l.r(4), l.r(top), l.r(5))
 	f.ins("VXORPS Y%d, Y%d, Y%d", negTop, negTop, negTop)
 	f.ins("VSUBPS %s, %s, %s", l.r(4), l.r(negTop), l.r(negTop))
-	f.exp2(l, poly, 5, 6, 7)
+	f.exp2(l, exp2Poly, 5, 6, 7)
 	f.ins("VMOVUPS %s, (R10)", l.r(5))
 	f.ins("VMULPS (R9), %s, %s", l.r(5), l.r(sum))
 	f.ins("VXORPS Y12, Y12, Y12") // second chain of the sum
+	if kind != "F32" {
+		f.constants(l, fast)
+		f.ins("VXORPS Y13, Y13, Y13")
+	}
+	if kind == "Round" && l.name == "AVX512" {
+		for i, c := range []string{"one", "half", "upper"} {
+			f.ins("VBROADCASTSS %s<>(SB), Z%d", c, 24+i)
+		}
+	}
 	if bf16 {
 		f.ins("MOVQ p+56(FP), DI")
 		f.ins("VMOVDQU32 interleave<>(SB), Z23")
@@ -250,10 +311,8 @@ func (f *file) softmax(l level, bf16 bool) {
 			x := 4 + 4*i
 			f.ins("VMOVUPS %s, Z%d", a, x)
 			f.ins("VFMADD213PS Z%d, Z%d, Z%d", negTop, scale, x)
-			f.exp2(l, poly, x, x+1, x+2)
+			f.exp2Fast(l, false, x, x+1, x+2, []int{sum, 12}[i], 13)
 		}
-		f.ins("VADDPS Z4, Z3, Z3")
-		f.ins("VADDPS Z8, Z12, Z12")
 		f.ins("%s // VCVTNE2PS2BF16 Z4, Z8, Z9", evex(3, 0x72, 9, 8, 4))
 		f.ins("VPERMW Z9, Z23, Z9")
 		f.ins("VMOVDQU32 Z9, (DI)")
@@ -266,8 +325,7 @@ func (f *file) softmax(l level, bf16 bool) {
 		f.ins("JLE done")
 		f.ins("VMOVUPS (SI), Z4")
 		f.ins("VFMADD213PS Z%d, Z%d, Z4", negTop, scale)
-		f.exp2(l, poly, 4, 5, 6)
-		f.ins("VADDPS Z4, Z3, Z3")
+		f.exp2Fast(l, false, 4, 5, 6, sum, 13)
 		f.ins("VXORPS Y8, Y8, Y8")
 		f.ins("%s // VCVTNE2PS2BF16 Z4, Z8, Z9", evex(3, 0x72, 9, 8, 4))
 		f.ins("VPERMW Z9, Z23, Z9")
@@ -278,8 +336,12 @@ func (f *file) softmax(l level, bf16 bool) {
 		f.WriteString("\nrow:\n")
 		f.ins("VMOVUPS (SI), %s", l.r(4))
 		f.ins("VFMADD213PS %s, %s, %s", l.r(negTop), l.r(scale), l.r(4))
-		f.exp2(l, poly, 4, 5, 6)
-		f.ins("VADDPS %s, %s, %s", l.r(4), l.r(sum), l.r(sum))
+		if kind == "Round" {
+			f.exp2Fast(l, true, 4, 5, 6, sum, 13)
+		} else {
+			f.exp2(l, exp2Poly, 4, 5, 6)
+			f.ins("VADDPS %s, %s, %s", l.r(4), l.r(sum), l.r(sum))
+		}
 		f.ins("VMOVUPS %s, (SI)", l.r(4))
 		f.ins("ADDQ R11, SI")
 		f.ins("DECQ CX")
@@ -386,15 +448,15 @@ func (f *file) header(words int, bf16 bool) {
 		}
 		fmt.Fprintf(f, "GLOBL %s<>(SB), RODATA|NOPTR, $%d\n", name, 4*words)
 	}
-	for _, poly := range [][]float32{exp2Poly, exp2Short} {
-		if len(poly) == len(exp2Short) && !bf16 {
-			continue
-		}
+	for _, poly := range [][]float32{exp2Poly, fast} {
 		for i, p := range poly {
 			c(fmt.Sprintf("%s_%d", polyName(poly), i), math.Float32bits(p))
 		}
 	}
 	c("minusInf", 0xff800000)
+	c("one", 1)
+	c("half", 0x7fff)
+	c("upper", 0xffff0000)
 	if words > 1 {
 		c("lowest", math.Float32bits(-127))
 		c("lowScore", math.Float32bits(-2e38))
@@ -424,7 +486,9 @@ func files() map[string]string {
 		for v := 1; v <= 3; v++ {
 			f.tile(avx512, v, bf16)
 		}
-		f.softmax(avx512, bf16)
+	}
+	for _, kind := range []string{"F32", "Round", "BF16"} {
+		f.softmax(avx512, kind)
 	}
 
 	var g file
@@ -432,7 +496,9 @@ func files() map[string]string {
 	for v := 1; v <= 3; v++ {
 		g.tile(avx2, v, false)
 	}
-	g.softmax(avx2, false)
+	for _, kind := range []string{"F32", "Round"} {
+		g.softmax(avx2, kind)
+	}
 	g.transposes()
 	return map[string]string{"kernels_avx512_amd64.s": f.String(), "kernels_avx2_amd64.s": g.String()}
 }
