@@ -35,6 +35,9 @@ type Options struct {
 	MinSteps      int           // timed at least; 0 means 3
 	MinTime       time.Duration // steps are timed for at least so long
 	OnWarm        func()        // called after the warm-up, when steady state begins; nil for nothing
+	// Turn, if set, is asked before each timed step, in place of MinSteps and MinTime; false ends the run. It receives the
+	// seconds of the step before, or 0. Programs that are compared take turns with it.
+	Turn func(last float64) bool
 }
 
 // Result is what a run measured. Times are in seconds, rates in 1e9 operations a second.
@@ -143,12 +146,23 @@ func (r *Result) measure(ctx context.Context, o *Options, eng *engine.Engine, co
 	r.Compiles = before.Compiles
 	cpu0 := cpuSeconds()
 	var times []float64
-	for begin := time.Now(); len(times) < o.MinSteps || time.Since(begin) < o.MinTime; {
+	last, begin := 0.0, time.Now()
+	another := func() bool {
+		if o.Turn != nil {
+			return o.Turn(last)
+		}
+		return len(times) < o.MinSteps || time.Since(begin) < o.MinTime
+	}
+	for another() {
 		start := time.Now()
 		if err := step(); err != nil {
 			return err
 		}
-		times = append(times, time.Since(start).Seconds())
+		last = time.Since(start).Seconds()
+		times = append(times, last)
+	}
+	if len(times) == 0 {
+		return fmt.Errorf("no step was timed")
 	}
 	n := float64(len(times))
 	r.CPUSeconds = (cpuSeconds() - cpu0) / n
@@ -156,7 +170,7 @@ func (r *Result) measure(ctx context.Context, o *Options, eng *engine.Engine, co
 	after := eng.Stats()
 	r.Programs = (after.Runs - before.Runs) / int64(len(times))
 	slices.Sort(times)
-	r.Steps, r.Best, r.Seconds = len(times), times[0], times[len(times)/2]
+	r.Steps, r.Best, r.Seconds = len(times), times[0], (times[(len(times)-1)/2]+times[len(times)/2])/2
 	r.GFLOPS = r.GFLOP / r.Seconds
 	level, err := isa.Choose(o.ISA)
 	if err != nil {

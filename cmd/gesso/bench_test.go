@@ -44,6 +44,9 @@ func TestBenchMistakes(t *testing.T) {
 		{"bench step --dtype i8", "expected f32, bf16 or f16"},
 		{"bench step 3", "takes flags only"},
 		{"bench run", "takes a command"},
+		{"bench kernel --match (", "--match"},
+		{"bench kernel --match nothing", "no operation"},
+		{"bench kernel --dtype i8", "expected f32, bf16 or f16"},
 	} {
 		if code, _, stderr := command(t, nil, strings.Fields(c.args)...); code == exitOK || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: exit %d, %q; want %q", c.args, code, stderr, c.want)
@@ -54,6 +57,27 @@ func TestBenchMistakes(t *testing.T) {
 func TestBenchStartOnce(t *testing.T) {
 	code, stdout, stderr := command(t, nil, "bench", "start", "--once")
 	if code != exitOK || stdout != ready+"\n" {
+		t.Errorf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+}
+
+func TestBenchKernel(t *testing.T) {
+	args := []string{"bench", "kernel", "--match", "^attention 12×", "--dtype", "bf16", "--seconds", "0.001"}
+	code, stdout, stderr := command(t, nil, append(args, "--json")...)
+	var r map[string]any
+	if err := json.Unmarshal([]byte(stdout), &r); code != exitOK || err != nil || r["op"] != "attention" || r["dtype"] != "bf16" {
+		t.Errorf("exit %d, %v, stdout %q, stderr %q", code, err, stdout, stderr)
+	}
+	if code, stdout, stderr = command(t, nil, args...); code != exitOK || !strings.Contains(stdout, "attention 12×77×64") {
+		t.Errorf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+}
+
+// Programs that are compared do a step for each line they are given.
+func TestBenchStepTakesTurns(t *testing.T) {
+	code, stdout, stderr := command(t, nil, "bench", "step", "--arch", "clip-l", "--layers", "1", "--json", "--turns")
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	if code != exitOK || len(lines) != 3 || lines[0] != ready || !strings.Contains(lines[2], `"steps":1,`) {
 		t.Errorf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 }
