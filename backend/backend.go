@@ -90,3 +90,15 @@ type Buffer interface {
 	// Free releases the memory as soon as executions issued before have finished. It may be called twice.
 	Free()
 }
+
+// Parameter is a Buffer of a backend that makes use of knowing what holds a model's parameter: a value that programs read
+// again and again.
+type Parameter interface {
+	Buffer
+
+	// MarkParameter is called before a program takes the buffer. From then on the backend may keep the value in a form of
+	// its own, such as packed for its kernels, and let go of the array that was uploaded; Read gives the value as before.
+	// With release, the array's memory stays readable at any time, as that of a mapped file does, and release is called
+	// when it is not needed for now.
+	MarkParameter(release func())
+}

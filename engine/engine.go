@@ -115,12 +115,6 @@ func (e *Engine) Upload(a *tensor.Array) Value {
 	return Value{&value{eng: b, typ: typeOf(a), buf: buf}}
 }
 
-// UploadParam makes a host array a buffer for a parameter. The array must not change while the buffer is in use.
-func (e *Engine) UploadParam(a *tensor.Array) (backend.Buffer, error) {
-	b := e.base()
-	return b.client.Upload(a, b.device)
-}
-
 // Scalar uploads one number as a value of dtype d and shape []. Numbers that change from call to call (timestep,
 // guidance) enter programs in this way, so that changing them compiles nothing.
 func (e *Engine) Scalar(d tensor.DType, v float64) Value {

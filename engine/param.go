@@ -9,6 +9,26 @@ import (
 	"github.com/gesso-go/gesso/tensor"
 )
 
+// UploadParam makes a host array a buffer for a parameter. The array must not change while the buffer is in use.
+func (e *Engine) UploadParam(a *tensor.Array) (backend.Buffer, error) { return e.UploadMappedParam(a, nil) }
+
+// UploadMappedParam is UploadParam for an array that stays readable for good, such as a mapped file's. release tells that
+// its memory is not needed for now, the backend having another copy; it may be called from any goroutine.
+func (e *Engine) UploadMappedParam(a *tensor.Array, release func()) (backend.Buffer, error) {
+	b := e.base()
+	buf, err := b.client.Upload(a, b.device)
+	if err == nil {
+		markParameter(buf, release)
+	}
+	return buf, err
+}
+
+func markParameter(b backend.Buffer, release func()) {
+	if p, ok := b.(backend.Parameter); ok {
+		p.MarkParameter(release)
+	}
+}
+
 // ConvertParam makes a host array a buffer of dtype d for a parameter, converting it on the device. The array is not
 // needed any more when it returns. Both types must be floating-point types that programs compute in.
 func (e *Engine) ConvertParam(a *tensor.Array, d tensor.DType) (backend.Buffer, error) {
@@ -39,5 +59,6 @@ func (e *Engine) ConvertParam(a *tensor.Array, d tensor.DType) (backend.Buffer, 
 		outs[0].Free()
 		return nil, fmt.Errorf("convert %s to %s: %w", from, d, err)
 	}
+	markParameter(outs[0], nil)
 	return outs[0], nil
 }

@@ -144,7 +144,7 @@ func (p *param) place() (backend.Buffer, error) {
 	var err error
 	switch {
 	case stored.DType == p.dtype:
-		buf, err = p.r.eng.UploadParam(stored)
+		buf, err = p.r.eng.UploadMappedParam(stored, p.t.Release)
 	case computed(stored.DType) && computed(p.dtype):
 		buf, err = p.r.eng.ConvertParam(stored, p.dtype)
 	default:

@@ -21,6 +21,7 @@ func (p *program) layOut() {
 			st.last = len(p.steps)
 		}
 	}
+	p.findPlain()
 	for i := range p.steps {
 		for _, t := range p.steps[i].inPlace {
 			from, to := t.from.root(), t.to.root()

@@ -25,6 +25,7 @@ type value struct {
 	ready *event
 	refs  atomic.Int32 // the buffer, its producer and the programs that were issued with it
 	block *block       // set before ready
+	param *parameter   // nil if it is not a parameter; guards block if it is
 }
 
 // event is the completion of one run.
@@ -83,9 +84,15 @@ func (v *value) retain() bool {
 }
 
 func (v *value) release() {
-	if v.refs.Add(-1) == 0 && v.block != nil {
+	if v.refs.Add(-1) > 0 {
+		return
+	}
+	if v.block != nil {
 		v.c.mem.release(v.block)
 		v.block = nil
+	}
+	if v.param != nil {
+		v.param.free(v.c.mem)
 	}
 }
 
@@ -104,8 +111,8 @@ func (c *Client) newBuffer(v *value) *buffer {
 }
 
 var (
-	_ backend.Buffer = (*buffer)(nil)
-	_ backend.Event  = (*event)(nil)
+	_ backend.Parameter = (*buffer)(nil)
+	_ backend.Event     = (*event)(nil)
 )
 
 // Type returns the static type.
@@ -131,10 +138,13 @@ func (b *buffer) Read() (*tensor.Array, error) {
 		return nil, err
 	}
 	a := tensor.New(b.v.typ.DType, b.v.typ.Shape...)
-	copy(a.Data, b.v.block.mem)
+	err := b.v.read(a.Data)
 	runtime.KeepAlive(b)
-	return a, nil
+	return a, err
 }
+
+// MarkParameter implements backend.Parameter.
+func (b *buffer) MarkParameter(release func()) { b.v.param = &parameter{release: release} }
 
 // Free gives the memory back when the programs issued so far have run.
 func (b *buffer) Free() {

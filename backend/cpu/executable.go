@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/gesso-go/gesso/backend"
+	"github.com/gesso-go/gesso/backend/cpu/gemm"
 	"github.com/gesso-go/gesso/graph"
 )
 
@@ -17,7 +18,8 @@ type Executable struct {
 
 // frame is the memory of a run, by slot.
 type frame struct {
-	mem [][]byte
+	mem    [][]byte
+	packed []*gemm.Packed // arguments that are packed weights, whose mem may be nil
 }
 
 // bytes returns the memory of a dense view.
@@ -36,7 +38,7 @@ func newExecutable(c *Client, g *graph.Graph) (*Executable, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Executable{c: c, g: g, prog: prog, frame: frame{make([][]byte, prog.slots)}}
+	e := &Executable{c: c, g: g, prog: prog, frame: frame{make([][]byte, prog.slots), make([]*gemm.Packed, len(prog.inputs))}}
 	for _, st := range prog.storages {
 		if st.kind == constant {
 			e.frame.mem[st.slot] = st.data
@@ -153,6 +155,7 @@ func (l *launch) run() (err error) {
 			err = fmt.Errorf("%s: %v", op, r)
 		}
 		clear(e.frame.mem[:len(p.inputs)])
+		clear(e.frame.packed)
 		for _, b := range held {
 			mem.release(b)
 		}
@@ -167,7 +170,9 @@ func (l *launch) run() (err error) {
 	}
 	mem.expect(p.arena + p.blocks)
 	for i, v := range l.args {
-		e.frame.mem[i] = v.block.mem
+		if e.frame.mem[i], e.frame.packed[i], err = v.bring(p.inputs[i]); err != nil {
+			return fmt.Errorf("argument %d: %w", i, err)
+		}
 	}
 	blocks := make(map[*storage]*block, len(p.outputs))
 	for _, st := range p.outputs {

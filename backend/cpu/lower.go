@@ -91,6 +91,7 @@ func (p *planner) lowerCluster(g *group) error {
 	}
 	s := p.add(g.nodes[0].Op, run, uses...)
 	s.inPlace = takeOvers(c, &x)
+	s.weight = x.weight
 	return nil
 }
 

@@ -13,6 +13,7 @@ type step struct {
 	run     func(f *frame) error
 	uses    []*storage
 	inPlace []takeOver
+	weight  *storage // among uses: taken packed, where it is
 }
 
 // takeOver is a result that may take over an operand's memory if the operand dies in that step.

@@ -77,6 +77,24 @@ func (p *pool) get(n int) (*block, error) {
 	return &block{mem: mem[:n], size: size}, nil
 }
 
+// keep is get for memory that lasts: it is no reason for a collection.
+func (p *pool) keep(n int) (*block, error) {
+	size := 0
+	if n >= heapLimit && n <= maxBlock {
+		size = class(n)
+	}
+	p.mu.Lock()
+	p.floor += size
+	p.mu.Unlock()
+	b, err := p.get(n)
+	if err != nil {
+		p.mu.Lock()
+		p.floor = min(p.floor, p.live)
+		p.mu.Unlock()
+	}
+	return b, err
+}
+
 // expect says how much the program that runs next takes at once: so much may stay idle after it.
 func (p *pool) expect(bytes int) {
 	p.mu.Lock()

@@ -10,9 +10,10 @@ import (
 
 // source is a producer whose results go through a cluster, one segment of a row at a time.
 type source struct {
-	uses  []view                                // what it reads
-	byRow bool                                  // a row of uses[0] is read before the same row is written
-	run   func(c *cluster) func(f *frame) error // binds it to its cluster
+	uses   []view                                // what it reads
+	byRow  bool                                  // a row of uses[0] is read before the same row is written
+	weight *storage                              // among uses: taken packed, where it is
+	run    func(c *cluster) func(f *frame) error // binds it to its cluster
 }
 
 // source plans the kernel of n.
@@ -106,10 +107,17 @@ func (p *planner) product(n *graph.Node, a graph.DotGeneralAttr) source {
 	l := p.matrixOf(n.In[0], a.LhsBatch, a.LhsContract, false)
 	r := p.matrixOf(n.In[1], a.RhsBatch, a.RhsContract, true)
 	client := p.c
+	weight := r.weight(l.view.dtype)
 	run := func(c *cluster) func(f *frame) error {
 		var current *frame
 		problem := func(i int) gemm.Problem {
-			return gemm.Problem{M: l.rows, N: r.rows, K: l.cols, A: l.operand(current, i), B: r.operand(current, i), RowB: r.turned}
+			g := gemm.Problem{M: l.rows, N: r.rows, K: l.cols, A: l.operand(current, i)}
+			if weight != nil && current.packed[weight.slot] != nil {
+				g.Packed = current.packed[weight.slot]
+			} else {
+				g.B, g.RowB = r.operand(current, i), r.turned
+			}
+			return g
 		}
 		size := l.rows * r.rows
 		emit := func(worker, i, row, col int, acc []float32) {
@@ -125,7 +133,7 @@ func (p *planner) product(n *graph.Node, a graph.DotGeneralAttr) source {
 			return gemm.RunBatch(client.par, client.level, l.batch.n, problem, emit)
 		}
 	}
-	return source{uses: []view{l.view, r.view}, run: run}
+	return source{uses: []view{l.view, r.view}, weight: weight, run: run}
 }
 
 // convolution plans an implicit matrix product over patches.

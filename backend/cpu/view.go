@@ -24,6 +24,9 @@ type storage struct {
 	bytes int
 	data  []byte // constants
 
+	weight *weight // inputs: the use as a product's weight, nil if there is none
+	plain  bool    // inputs: some step, or the caller, needs the value itself
+
 	first, last int      // the steps that write it first and use it last
 	inside      *storage // the storage whose memory this one takes over, nil if none
 	offset      int      // in the arena

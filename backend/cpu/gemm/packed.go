@@ -98,11 +98,14 @@ func (q *Packed) Bytes() int { return 4 * (len(q.data) + len(q.offset)) }
 // For reports whether q serves products at level with rows of type a.
 func (q *Packed) For(level isa.Level, a tensor.DType) bool { return q.level == level && q.a == a }
 
-// Unpack writes B as it was, N×K of its own type without gaps, to dst. It fails where packing widened B.
+// Unpacks reports whether Unpack can give B back: not where packing widened it.
+func (q *Packed) Unpacks() bool { return q.b.Size() == 4/q.kernel.perWord() }
+
+// Unpack writes B as it was, N×K of its own type without gaps, to dst.
 func (q *Packed) Unpack(dst []byte) error {
-	size := 4 / q.kernel.perWord()
-	if q.b.Size() != size {
-		return fmt.Errorf("gemm: B was packed from %v to words of %d bytes, and can't be unpacked", q.b, size)
+	size := q.b.Size()
+	if !q.Unpacks() {
+		return fmt.Errorf("gemm: B was packed from %v as %d to a word, and can't be unpacked", q.b, q.kernel.perWord())
 	}
 	if len(dst) < q.n*q.k*size {
 		return fmt.Errorf("gemm: %d bytes for unpacked B, expected %d", len(dst), q.n*q.k*size)

@@ -1,0 +1,162 @@
+package cpu
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/gesso-go/gesso/backend"
+	"github.com/gesso-go/gesso/backend/cpu/isa"
+	"github.com/gesso-go/gesso/graph"
+	"github.com/gesso-go/gesso/tensor"
+)
+
+// program compiles what build makes of inputs of the given types.
+func compiled(t *testing.T, c *Client, types []graph.Type, build func(l *graph.Builder, in []*graph.Node) []*graph.Node) backend.Executable {
+	t.Helper()
+	in := make([]*graph.Node, len(types))
+	for i, typ := range types {
+		in[i] = graph.NewInput(i, typ)
+	}
+	l := &graph.Builder{}
+	out := build(l, in)
+	if l.Err != nil {
+		t.Fatal(l.Err)
+	}
+	g, err := graph.New("test", in, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := c.Compile(t.Context(), g, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func results(t *testing.T, e backend.Executable, args ...backend.Buffer) [][]byte {
+	t.Helper()
+	outs, _, err := e.Run(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list [][]byte
+	for _, o := range outs {
+		a, err := o.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, a.Data)
+		o.Free()
+	}
+	return list
+}
+
+func linear(l *graph.Builder, in []*graph.Node) []*graph.Node {
+	return []*graph.Node{l.Make(graph.Linear, graph.LinearAttr{}, in[0], in[1])}
+}
+
+func TestParameterIsPackedOnceAndStaysTheSame(t *testing.T) {
+	for _, level := range isa.Available() {
+		for _, d := range []tensor.DType{tensor.F32, tensor.BF16, tensor.F16} {
+			for _, mapped := range []bool{false, true} {
+				t.Run(level.String()+" "+d.String(), func(t *testing.T) { testParameter(t, level, d, mapped) })
+			}
+		}
+	}
+}
+
+func testParameter(t *testing.T, level isa.Level, d tensor.DType, mapped bool) {
+	c, err := New(Options{ISA: level.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	const n, k = 200, 150
+	wt := graph.Type{DType: d, Shape: tensor.Shape{n, k}}
+	w := random(wt)
+	want := bytes.Clone(w.Data)
+	upload := func(a *tensor.Array) backend.Buffer {
+		b, err := c.Upload(a, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	plain, param := upload(w), upload(w)
+	released := 0
+	var release func()
+	if mapped {
+		release = func() { released++ }
+	}
+	param.(backend.Parameter).MarkParameter(release)
+	for _, m := range []int{1, 77, 3, 300} {
+		xt := graph.Type{DType: d, Shape: tensor.Shape{m, k}}
+		x := upload(random(xt))
+		e := compiled(t, c, []graph.Type{xt, wt}, linear)
+		for range 2 {
+			if a, b := results(t, e, x, plain), results(t, e, x, param); !bytes.Equal(a[0], b[0]) {
+				t.Fatalf("%d rows: the packed weight gives other bits", m)
+			}
+		}
+	}
+	v := param.(*buffer).v
+	packed := v.param.packed
+	if packs := d != tensor.F16 && (d != tensor.BF16 || level >= isa.AVX512BF16); packs != (packed != nil) {
+		t.Fatalf("packed: %v, want %v", packed != nil, packs)
+	}
+	switch {
+	case packed == nil:
+	case mapped && released != 1:
+		t.Errorf("the mapped weight was released %d times, want once", released)
+	case !mapped && v.block != nil:
+		t.Error("the weight is still held beside its packed form")
+	}
+	if a, err := param.Read(); err != nil || !bytes.Equal(a.Data, want) {
+		t.Fatalf("the parameter reads otherwise than it was uploaded (%v)", err)
+	}
+	// Another operation reads it, and one program uses it in both ways.
+	it := graph.Type{DType: tensor.I32, Shape: tensor.Shape{3}}
+	ids := upload(&tensor.Array{DType: tensor.I32, Shape: it.Shape, Data: tensor.Bytes([]int32{7, 0, 199})})
+	both := compiled(t, c, []graph.Type{it, wt}, func(l *graph.Builder, in []*graph.Node) []*graph.Node {
+		x := l.Make(graph.Gather, nil, in[1], in[0])
+		return []*graph.Node{l.Make(graph.Linear, graph.LinearAttr{}, x, in[1]), x}
+	})
+	a, b := results(t, both, ids, plain), results(t, both, ids, param)
+	if !bytes.Equal(a[0], b[0]) || !bytes.Equal(a[1], b[1]) {
+		t.Error("a program that gathers from the weight and multiplies with it gives other bits")
+	}
+	if v.param.packed != packed {
+		t.Error("packed again")
+	}
+	param.Free()
+	if err := c.Sync(0); err != nil {
+		t.Fatal(err)
+	}
+	if used := c.MemoryInUse(); used > 8<<10 {
+		t.Errorf("%d bytes in use after the parameter was freed", used)
+	}
+}
+
+func TestWeightOfTwoTypesOfRows(t *testing.T) {
+	c, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	wt := graph.Type{DType: tensor.F32, Shape: tensor.Shape{64, 64}}
+	xt := graph.Type{DType: tensor.F32, Shape: tensor.Shape{2, 64}}
+	w, _ := c.Upload(random(wt), 0)
+	x, _ := c.Upload(random(xt), 0)
+	e := compiled(t, c, []graph.Type{xt, wt}, func(l *graph.Builder, in []*graph.Node) []*graph.Node {
+		turned := l.Make(graph.Transpose, graph.TransposeAttr{Perm: []int{1, 0}}, in[1])
+		y := l.Make(graph.Linear, graph.LinearAttr{}, in[0], in[1])
+		return []*graph.Node{l.Make(graph.Linear, graph.LinearAttr{}, y, turned), y}
+	})
+	want := results(t, e, x, w)
+	w.(backend.Parameter).MarkParameter(nil)
+	for range 2 {
+		if got := results(t, e, x, w); !bytes.Equal(got[0], want[0]) || !bytes.Equal(got[1], want[1]) {
+			t.Fatal("a weight that is used turned as well gives other bits once it is packed")
+		}
+	}
+}
