@@ -62,6 +62,11 @@ type Executable interface {
 	Close()
 }
 
+// Stored is an executable that may have come from a cache on disk rather than from the compiler.
+type Stored interface {
+	FromDisk() bool
+}
+
 // Event is the completion of one execution. It holds no memory of the device.
 type Event interface {
 	// Wait returns when the execution has ended, with its error.

@@ -49,9 +49,13 @@ func (e *Engine) executable(key cacheKey, build func() (*graph.Graph, error)) (b
 	if err == nil {
 		start := time.Now()
 		entry.exe, err = e.client.Compile(context.Background(), g, e.device)
-		if err == nil {
+		stored, ok := entry.exe.(backend.Stored)
+		switch {
+		case err == nil && ok && stored.FromDisk():
+			e.stats.addDiskHit()
+		case err == nil:
 			e.stats.addCompile(g.Name, time.Since(start))
-		} else {
+		default:
 			err = fmt.Errorf("compile %s for %s: %w", g.Name, e.client.Platform(), err)
 		}
 	}

@@ -18,6 +18,7 @@ type Snapshot struct {
 	CompilesOf     map[string]int64 `json:"compiles_of"`      // the same by the program's name: a function, a block or an operation
 	CompileSeconds float64          `json:"compile_seconds"`  // time spent in the backend's compiler
 	MemoryHits     int64            `json:"memory_hits"`      // programs found in memory
+	DiskHits       int64            `json:"disk_hits"`        // programs that another process had compiled
 	Runs           int64            `json:"programs_run"`     // executions started
 	UploadBytes    int64            `json:"uploaded_bytes"`   // host to device, without parameters used in place
 	ReadBytes      int64            `json:"downloaded_bytes"` // device to host
@@ -29,6 +30,7 @@ func (s Snapshot) Sub(o Snapshot) Snapshot {
 	d.Compiles -= o.Compiles
 	d.CompileSeconds -= o.CompileSeconds
 	d.MemoryHits -= o.MemoryHits
+	d.DiskHits -= o.DiskHits
 	d.Runs -= o.Runs
 	d.UploadBytes -= o.UploadBytes
 	d.ReadBytes -= o.ReadBytes
@@ -60,6 +62,7 @@ func (s *Stats) addCompile(name string, d time.Duration) {
 }
 
 func (s *Stats) addHit()           { s.mu.Lock(); s.s.MemoryHits++; s.mu.Unlock() }
+func (s *Stats) addDiskHit()       { s.mu.Lock(); s.s.DiskHits++; s.mu.Unlock() }
 func (s *Stats) addRun()           { s.mu.Lock(); s.s.Runs++; s.mu.Unlock() }
 func (s *Stats) addUpload(n int64) { s.mu.Lock(); s.s.UploadBytes += n; s.mu.Unlock() }
 func (s *Stats) addRead(n int64)   { s.mu.Lock(); s.s.ReadBytes += n; s.mu.Unlock() }

@@ -2,14 +2,15 @@ package pjrt
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/gesso-go/gesso/backend"
 	"github.com/gesso-go/gesso/backend/pjrt/capi"
+	"github.com/gesso-go/gesso/backend/pjrt/diskcache"
 	"github.com/gesso-go/gesso/backend/pjrt/stablehlo"
 	"github.com/gesso-go/gesso/graph"
 	"github.com/gesso-go/gesso/tensor"
@@ -24,6 +25,7 @@ type Options struct {
 	HostCopy bool               // never use host memory in place, even where the device is the host
 	InFlight int64              // bytes of results of executions that have not ended; 0 means 1 GiB
 	Text     stablehlo.Options  // how graphs become StableHLO
+	Cache    *diskcache.Cache   // of compiled programs; nil compiles all in this process
 }
 
 // Client is a plugin's client with its devices.
@@ -32,7 +34,10 @@ type Client struct {
 	c       *capi.Client
 	devices []device
 	version string
-	onHost  bool // the devices' memory is the host's
+	family  string      // the plugin's own name for its devices
+	target  string      // the devices that programs are compiled for, as part of a key
+	onHost  bool        // the devices' memory is the host's
+	unkept  atomic.Bool // the plugin can't serialise programs
 	streams []*stream
 	janitor *janitor
 	mem     meter
@@ -107,6 +112,7 @@ func (c *Client) describe(p *capi.Plugin) error {
 	if err != nil {
 		return err
 	}
+	c.family = name
 	c.onHost = name == "cpu" && !c.o.HostCopy
 	if c.o.Name == "" {
 		c.o.Name = name
@@ -115,15 +121,9 @@ func (c *Client) describe(p *capi.Plugin) error {
 	if err != nil {
 		return err
 	}
-	major, minor := p.Version()
-	c.version = fmt.Sprintf("pjrt %d.%d", major, minor)
-	if a, err := p.Attributes(); err == nil {
-		if v, ok := a["stablehlo_current_version"].([]int64); ok && len(v) == 3 {
-			c.version += fmt.Sprintf(", stablehlo %d.%d.%d", v[0], v[1], v[2])
-		}
-	}
-	detail := c.version
-	c.version += ", " + strings.Join(strings.Fields(version), " ")
+	detail := Version(p)
+	c.version = CompilerVersion(p, version)
+	var kinds []string
 	for _, d := range c.c.AddressableDevices() {
 		desc, err := d.Description()
 		if err != nil {
@@ -144,9 +144,16 @@ func (c *Client) describe(p *capi.Plugin) error {
 			info.Memory, _ = a["device_memory_bytes_limit"].(int64)
 		}
 		c.devices = append(c.devices, device{d, id, info})
+		kinds = append(kinds, kind)
 	}
 	if len(c.devices) == 0 {
 		return errors.New("it has no device")
+	}
+	c.target = Target(kinds)
+	if t, err := c.c.Topology(); err == nil && c.family == "cpu" {
+		if b, err := t.Serialize(); err == nil { // names the processor's features, which machine code depends on
+			c.target += fmt.Sprintf(", %x", sha256.Sum256(b))[:18]
+		}
 	}
 	return nil
 }
@@ -190,7 +197,7 @@ func (c *Client) Compile(ctx context.Context, g *graph.Graph, device int) (backe
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%s: compile %s: %w", c.o.Name, g.Name, err)
 	}
-	text, err := stablehlo.Text(g, c.o.Text)
+	p, err := c.o.Program(g, c.devices[device].id)
 	if err != nil {
 		return nil, fmt.Errorf("%s: compile %s: %w", c.o.Name, g.Name, err)
 	}
@@ -200,7 +207,7 @@ func (c *Client) Compile(ctx context.Context, g *graph.Graph, device int) (backe
 	}
 	compiled := make(chan result, 1)
 	go func() {
-		e, err := c.compile(g, text, device)
+		e, err := c.compile(ctx, g, p, device)
 		compiled <- result{e, err}
 	}()
 	select {

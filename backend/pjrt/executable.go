@@ -1,10 +1,10 @@
 package pjrt
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 	"sync/atomic"
 
 	"github.com/gesso-go/gesso/backend"
@@ -21,28 +21,21 @@ type Executable struct {
 	memory backend.MemoryStats
 	bytes  int64 // of results
 
+	fromDisk bool
+
 	refs   atomic.Int32 // the caller, and executions under way
 	closed atomic.Bool
 }
 
 var _ backend.Executable = (*Executable)(nil)
 
-// flags are XLA's options for every program. Rounding is part of an operation: XLA must not leave a conversion out.
-var flags = map[string]any{"xla_allow_excess_precision": false}
-
-// compile has the plugin compile text.
-func (c *Client) compile(g *graph.Graph, text string, device int) (*Executable, error) {
-	o := capi.CompileOptions{Devices: []int{c.devices[device].id}, Flags: map[string]any{}, Shardy: strings.Contains(text, "sdy.")}
-	for _, from := range []map[string]any{flags, c.o.Flags} {
-		for k, v := range from {
-			o.Flags[k] = v
-		}
-	}
-	loaded, err := c.c.Compile([]byte(text), capi.FormatMLIR, o)
+// compile has the plugin compile p, or loads it from the cache.
+func (c *Client) compile(ctx context.Context, g *graph.Graph, p *Program, device int) (*Executable, error) {
+	loaded, fromDisk, err := c.obtain(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	e := &Executable{c: c, g: g, device: device, loaded: loaded}
+	e := &Executable{c: c, g: g, device: device, loaded: loaded, fromDisk: fromDisk}
 	e.refs.Store(1)
 	for _, n := range g.Outputs {
 		e.bytes += int64(n.Type.Bytes())
@@ -61,6 +54,9 @@ func (c *Client) compile(g *graph.Graph, text string, device int) (*Executable, 
 	c.exes[e] = struct{}{}
 	return e, nil
 }
+
+// FromDisk reports whether the program came from the disk cache rather than from the compiler.
+func (e *Executable) FromDisk() bool { return e.fromDisk }
 
 // Run issues the program and returns its outputs, which are still to come.
 func (e *Executable) Run(args []backend.Buffer) ([]backend.Buffer, backend.Event, error) {

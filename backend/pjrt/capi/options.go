@@ -15,6 +15,7 @@ type CompileOptions struct {
 	SPMD       bool
 	Shardy     bool           // the program has sdy annotations
 	Devices    []int          // ids, one row of partitions for each replica; nil leaves them to the plugin
+	Effort     float32        // of the compiler to make the program fast, from -1 to 1; 0 is its default
 	Flags      map[string]any // XLA's debug options by name, such as xla_allow_excess_precision: string, bool, int or float64
 }
 
@@ -42,6 +43,9 @@ func (o CompileOptions) Encode() []byte {
 	}
 	if o.Shardy {
 		build = protoInt(build, 19, 1) // use_shardy_partitioner
+	}
+	if o.Effort != 0 { // exec_time_optimization_effort; field 20, 32 bits
+		build = binary.LittleEndian.AppendUint32(binary.AppendUvarint(build, 20<<3|5), math.Float32bits(o.Effort))
 	}
 	b := protoBytes(nil, 3, build)
 	for _, name := range slices.Sorted(maps.Keys(o.Flags)) {

@@ -12,22 +12,30 @@ import (
 
 	"github.com/gesso-go/gesso/backend"
 	"github.com/gesso-go/gesso/backend/pjrt"
+	"github.com/gesso-go/gesso/backend/pjrt/diskcache"
 )
 
 // Finder finds plugins. Its fields are what it sees of the machine; Default fills them in.
 type Finder struct {
-	Environ  []string // KEY=value
-	Setenv   func(key, value string) error
-	Root     string // of the file system
-	CacheDir string // Gesso's; "" for none
-	Probe    func(ctx context.Context, name, path string, env []string) (Info, error)
+	Environ    []string // KEY=value
+	Setenv     func(key, value string) error
+	Root       string // of the file system
+	CacheDir   string // Gesso's; "" for none
+	CacheLimit int64  // bytes of compiled programs; 0 means diskcache.DefaultLimit
+	Probe      func(ctx context.Context, name, path string, env []string) (Info, error)
 }
 
-// Default looks at this machine.
+// Default looks at this machine. GESSO_CACHE is Gesso's cache folder, and GESSO_CACHE_LIMIT the size to which compiled
+// programs may grow in it, in bytes, such as 20e9.
 func Default() *Finder {
 	f := &Finder{Environ: os.Environ(), Setenv: os.Setenv, Root: "/", Probe: probe}
-	if dir, err := os.UserCacheDir(); err == nil {
+	if dir := f.getenv("GESSO_CACHE"); dir != "" {
+		f.CacheDir = dir
+	} else if dir, err := os.UserCacheDir(); err == nil {
 		f.CacheDir = filepath.Join(dir, "gesso")
+	}
+	if n, err := strconv.ParseFloat(f.getenv("GESSO_CACHE_LIMIT"), 64); err == nil && n >= 1 && n < 1<<62 {
+		f.CacheLimit = int64(n)
 	}
 	return f
 }
@@ -205,6 +213,7 @@ func (f *Finder) Open(ctx context.Context, device string) (*pjrt.Client, int, er
 		return nil, 0, err
 	}
 	o := options(name, ordinal)
+	o.Cache = f.Programs()
 	c, err := pjrt.New(path, o)
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", name, err)
@@ -214,6 +223,14 @@ func (f *Finder) Open(ctx context.Context, device string) (*pjrt.Client, int, er
 		return nil, 0, fmt.Errorf("%s: no device %d, there are %d", name, ordinal, n)
 	}
 	return c, ordinal, nil
+}
+
+// Programs is the cache of compiled programs, nil without a cache folder.
+func (f *Finder) Programs() *diskcache.Cache {
+	if f.CacheDir == "" {
+		return nil
+	}
+	return diskcache.New(filepath.Join(f.CacheDir, "executables"), f.CacheLimit)
 }
 
 // options are what a platform's client is started with.
