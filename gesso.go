@@ -41,6 +41,7 @@ type (
 	Progress = pipeline.Progress
 	Timing   = pipeline.Timing
 	Output   = pipeline.Output
+	LoRA     = pipeline.LoRA
 )
 
 // What Generate makes.
@@ -56,6 +57,7 @@ type Options struct {
 	Mode      engine.Mode  // when recorded operations become programs; see package engine
 	DType     tensor.DType // of all floating-point parameters; Invalid keeps what each component stores
 	Variant   string       // of the weight files, such as "fp16"
+	LoRAs     []LoRA       // adapters; Request.LoRAWeights changes their strengths without loading again
 	Scheduler string       // Diffusers' class name; empty takes the checkpoint's
 	Threads   int          // of the CPU device; 0 means all that the process may use
 	CPUISA    string       // forces an instruction-set level, see package backend/cpu/isa
@@ -110,7 +112,7 @@ func Load(ctx context.Context, dir string, o Options) (*Pipeline, error) {
 		return nil, err
 	}
 	eng := engine.New(client, engine.Options{Mode: o.Mode, Device: ordinal})
-	p, err := load(folder, pipeline.Options{Engine: eng, DType: o.DType, Variant: o.Variant, Scheduler: o.Scheduler, Warn: o.Warn})
+	p, err := load(folder, pipeline.Options{Engine: eng, DType: o.DType, Variant: o.Variant, LoRAs: o.LoRAs, Scheduler: o.Scheduler, Warn: o.Warn})
 	if err != nil {
 		client.Close()
 		return nil, err

@@ -13,6 +13,8 @@ type Linear struct {
 	Module
 	Weight Param `weight:"weight"` // (out, in)
 	Bias   Param `weight:"bias"`   // (out)
+
+	lowRank []LowRank // see Adapt
 }
 
 // NewLinear returns an unbound layer.
@@ -30,6 +32,9 @@ func (l *Linear) Forward(x engine.Value) engine.Value { return l.Act(x, graph.No
 // Act is Forward followed by an activation, in one operation. When values are tapped the two are kept apart, so that the
 // layer reports what Diffusers' module returns; the results are the same.
 func (l *Linear) Act(x engine.Value, act graph.Activation) engine.Value {
+	if len(l.lowRank) > 0 {
+		return Activate(l.Tap(l.adapted(x)), act)
+	}
 	if e := x.Engine(); act != graph.NoActivation && e != nil && e.Tapping() {
 		return Activate(l.Tap(engine.Linear(x, l.Weight.Value, l.Bias.Value, graph.NoActivation)), act)
 	}

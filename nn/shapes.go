@@ -10,30 +10,36 @@ import (
 // Shapes returns the parameters that a model, a pointer to a struct, expects in a checkpoint: shapes by name.
 func Shapes(model any) map[string]tensor.Shape {
 	shapes := map[string]tensor.Shape{}
-	collect(reflect.ValueOf(model), "", shapes)
+	walkTagged(reflect.ValueOf(model), "", func(name string, v reflect.Value) bool {
+		if v.Type() != paramType {
+			return true
+		}
+		if s := v.Interface().(Param).Expect; s != nil {
+			shapes[name] = s
+		}
+		return false
+	})
 	return shapes
 }
 
-func collect(v reflect.Value, name string, shapes map[string]tensor.Shape) {
+// walkTagged visits the structs of a model by their names in a checkpoint; visit says whether to go on inside.
+func walkTagged(v reflect.Value, name string, visit func(name string, v reflect.Value) bool) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			collect(v.Elem(), name, shapes)
+			walkTagged(v.Elem(), name, visit)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			collect(v.Index(i), join(name, strconv.Itoa(i)), shapes)
+			walkTagged(v.Index(i), join(name, strconv.Itoa(i)), visit)
 		}
 	case reflect.Struct:
-		if v.Type() == paramType {
-			if s := v.Interface().(Param).Expect; s != nil {
-				shapes[name] = s
-			}
+		if !visit(name, v) {
 			return
 		}
 		for i := range v.NumField() {
 			if tag, ok := v.Type().Field(i).Tag.Lookup("weight"); ok {
-				collect(v.Field(i), join(name, tag), shapes)
+				walkTagged(v.Field(i), join(name, tag), visit)
 			}
 		}
 	}

@@ -35,6 +35,8 @@ type Options struct {
 	DType tensor.DType
 	// Variant chooses weight files such as diffusion_pytorch_model.fp16.safetensors.
 	Variant string
+	// LoRAs are adapters, applied in this order.
+	LoRAs []LoRA
 	// Scheduler replaces the checkpoint's scheduler by another class, configured from the same file.
 	Scheduler string
 	// Warn is told what the user should know and can go on despite of. Nil drops it.
@@ -70,6 +72,8 @@ type Request struct {
 	// seed, and its successors for further pictures.
 	Seeds     []uint64
 	Generator *rng.Generator
+
+	LoRAWeights []float64 // of the loaded LoRAs, for this request; default: as loaded
 
 	Sigmas    []float64 // replaces the scheduler's own noise levels; their number is the number of steps
 	Timesteps []float64 // likewise, in timesteps

@@ -34,6 +34,7 @@ type Case struct {
 	Trace       bool                  `json:"trace"`
 	VAETiling   bool                  `json:"vae_tiling"`
 	VAESlicing  bool                  `json:"vae_slicing"`
+	LoRA        string                `json:"lora"` // in inputs/ beside checkpoints/
 	ExpectError string                `json:"expect_error"`
 	Differences map[string]Difference `json:"differences"`
 	Recorded    Recorded              `json:"recorded"`
@@ -77,13 +78,16 @@ type call struct {
 		Seed  *int64  `json:"seed"`
 		Seeds []int64 `json:"seeds"`
 	} `json:"generator"`
+	Attention struct {
+		Scale *float64 `json:"scale"` // of the LoRA
+	} `json:"joint_attention_kwargs"`
 }
 
 // known are the arguments that Run passes on, and settings the options that it honours.
 var (
 	known = []string{"prompt", "prompt_2", "negative_prompt", "negative_prompt_2", "height", "width", "num_inference_steps", "guidance_scale",
-		"true_cfg_scale", "max_sequence_length", "num_images_per_prompt", "output_type", "sigmas", "timesteps", "generator"}
-	unsupported = []string{"scheduler", "override", "drop", "lora", "controlnet"}
+		"true_cfg_scale", "max_sequence_length", "num_images_per_prompt", "output_type", "sigmas", "timesteps", "generator", "joint_attention_kwargs"}
+	unsupported = []string{"scheduler", "override", "drop", "controlnet"}
 )
 
 // texts is one string or a list of them.

@@ -86,6 +86,9 @@ func (c *Case) run(ctx context.Context, o Options, out *Outcome) error {
 	}
 	load := o.Load
 	load.DType, load.Variant = d, c.Variant
+	if c.LoRA != "" {
+		load.LoRAs = []gesso.LoRA{{Path: c.input(c.LoRA), Weight: c.call.Attention.Scale}}
+	}
 	pipe, err := gesso.Load(ctx, filepath.Join(c.top, "checkpoints", c.Checkpoint), load)
 	if err != nil {
 		return err
@@ -148,6 +151,9 @@ func (c *Case) run(ctx context.Context, o Options, out *Outcome) error {
 	}
 	return c.compareImages(res, d, out)
 }
+
+// input returns the path of one of the files that cases share.
+func (c *Case) input(name string) string { return filepath.Join(c.top, "inputs", name) }
 
 // request turns the case's call into ours.
 func (c *Case) request() gesso.Request {

@@ -43,6 +43,9 @@ func (p *Pipeline) Generate(ctx context.Context, req pipeline.Request) (*pipelin
 	if err := r.check(); err != nil {
 		return nil, err
 	}
+	if err := p.loras.SetWeights(req.LoRAWeights); err != nil {
+		return nil, err
+	}
 
 	start := time.Now()
 	r.Progress("text encoding", 0, 0)

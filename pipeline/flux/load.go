@@ -37,6 +37,7 @@ type Pipeline struct {
 	settings              pipeline.Settings
 
 	clipWeights, t5Weights, weights *pipeline.Weights
+	loras                           *pipeline.LoRAs
 
 	encodeCLIP  *engine.Function // ids (B, 77), rows (B) → states, pooled
 	encodeT5    *engine.Function // ids (B, L), buckets (L, L) → states
@@ -77,7 +78,8 @@ func (p *Pipeline) load(f *pipeline.Folder, o pipeline.Options) (err error) {
 	if p.scheduler, err = pipeline.LoadScheduler(f, o.Scheduler); err != nil {
 		return err
 	}
-	if err = p.loadTextEncoders(f, o); err != nil {
+	models := map[string]any{}
+	if err = p.loadTextEncoders(f, o, models); err != nil {
 		return err
 	}
 	if err = f.ReadConfig("transformer", &p.config); err != nil {
@@ -87,6 +89,7 @@ func (p *Pipeline) load(f *pipeline.Folder, o pipeline.Options) (err error) {
 	if p.weights, err = f.Bind(o.Engine, o, "transformer", m, placement.Options{}); err != nil {
 		return err
 	}
+	models["transformer"] = m
 	p.transformer = o.Engine.Function("transformer", func(in []engine.Value) []engine.Value {
 		x := flux.Inputs{Hidden: in[0], Text: in[1], Pooled: in[2], Timestep: in[3], Rope: nn.Rope{Cos: in[4], Sin: in[5]}}
 		if len(in) > 6 {
@@ -97,10 +100,15 @@ func (p *Pipeline) load(f *pipeline.Folder, o pipeline.Options) (err error) {
 	if p.vae, err = pipeline.LoadVAE(f, o); err != nil {
 		return err
 	}
-	return p.checkFit(f)
+	if err = p.checkFit(f); err != nil {
+		return err
+	}
+	p.loras, err = pipeline.LoadLoRAs(o.Engine, o.LoRAs, models, loraNamings)
+	return err
 }
 
-func (p *Pipeline) loadTextEncoders(f *pipeline.Folder, o pipeline.Options) (err error) {
+// loadTextEncoders also notes the models, by component.
+func (p *Pipeline) loadTextEncoders(f *pipeline.Folder, o pipeline.Options, models map[string]any) (err error) {
 	if err = f.ReadConfig("text_encoder", &p.clipConfig); err != nil {
 		return err
 	}
@@ -108,6 +116,7 @@ func (p *Pipeline) loadTextEncoders(f *pipeline.Folder, o pipeline.Options) (err
 	if p.clipWeights, err = f.Bind(o.Engine, o, "text_encoder", c, placement.Options{Rename: clip.Rename}, clip.Ignored...); err != nil {
 		return err
 	}
+	models["text_encoder"] = c
 	p.encodeCLIP = o.Engine.Function("text_encoder", func(in []engine.Value) []engine.Value {
 		states := c.Forward(in[0])
 		return []engine.Value{states, clip.Pool(states, in[1])}
@@ -122,6 +131,7 @@ func (p *Pipeline) loadTextEncoders(f *pipeline.Folder, o pipeline.Options) (err
 	}); err != nil {
 		return err
 	}
+	models["text_encoder_2"] = t
 	p.encodeT5 = o.Engine.Function("text_encoder_2", func(in []engine.Value) []engine.Value {
 		return []engine.Value{t.Forward(in[0], in[1])}
 	})
@@ -180,7 +190,7 @@ func (p *Pipeline) BytesRead() int64 {
 
 // Close frees the parameters and closes the files.
 func (p *Pipeline) Close() error {
-	errs := []error{p.clipWeights.Close(), p.t5Weights.Close(), p.weights.Close()}
+	errs := []error{p.clipWeights.Close(), p.t5Weights.Close(), p.weights.Close(), p.loras.Close()}
 	if p.vae != nil {
 		errs = append(errs, p.vae.Close())
 	}
