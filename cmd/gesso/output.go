@@ -95,6 +95,7 @@ type picture struct {
 	Steps    int      `json:"steps"`
 	Guidance *float64 `json:"guidance,omitempty"`
 	TrueCFG  float64  `json:"true_cfg_scale,omitempty"`
+	LoRAs    []string `json:"loras,omitempty"`
 	DType    string   `json:"dtype,omitempty"`
 	Version  string   `json:"version"`
 }
@@ -110,7 +111,7 @@ func (o *outputs) write(env *environment, f *generateFlags, prompt string, pipe 
 	for i, img := range res.Images {
 		p := picture{
 			Path: o.paths[i], Prompt: prompt, Prompt2: f.prompt2, Negative: f.negative, Seed: res.Seeds[i], Model: cmp.Or(f.model, demo.Name),
-			Pipeline: pipe.Class(), Width: res.Width, Height: res.Height, Steps: res.Steps, TrueCFG: f.trueCFG, DType: f.dtype,
+			Pipeline: pipe.Class(), Width: res.Width, Height: res.Height, Steps: res.Steps, TrueCFG: f.trueCFG, DType: f.dtype, LoRAs: f.loras,
 			Version: gesso.Version,
 		}
 		if !math.IsNaN(res.Guidance) {

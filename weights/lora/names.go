@@ -89,12 +89,24 @@ var suffixes = []struct {
 	{".alpha", alpha, false},
 }
 
-// split takes a key apart.
-func split(key string) (name string, p part, folded, ok bool) {
+// key is a tensor's name, taken apart.
+type key struct {
+	name   string // of the layer, as the file has it
+	target Target
+	part   part
+	folded bool
+}
+
+// split takes a tensor's name apart; ok is false where no naming knows it.
+func split(namings []Naming, text string) (k key, ok bool) {
 	for _, s := range suffixes {
-		if name, ok := strings.CutSuffix(key, s.text); ok {
-			return name, s.part, s.folded, true
+		name, match := strings.CutSuffix(text, s.text)
+		if !match {
+			continue
+		}
+		if t, known := find(namings, name); known {
+			return key{name, t, s.part, s.folded}, true
 		}
 	}
-	return "", 0, false, false
+	return key{}, false
 }

@@ -91,23 +91,22 @@ func (a *Adapter) groups(namings []Naming) ([]*group, error) {
 		if strings.HasSuffix(t.Name, "dora_scale") || strings.HasSuffix(t.Name, "lora_magnitude_vector") {
 			return nil, fmt.Errorf("key %s: DoRA adapters are not supported", t.Name)
 		}
-		name, p, folded, ok := split(t.Name)
-		target, found := find(known, name)
-		if !ok || !found {
+		k, ok := split(known, t.Name)
+		if !ok {
 			unknown = append(unknown, t.Name)
 			continue
 		}
-		g := byName[name]
+		g := byName[k.name]
 		if g == nil {
-			g = &group{name: name, target: target}
-			byName[name] = g
+			g = &group{name: k.name, target: k.target}
+			byName[k.name] = g
 			order = append(order, g)
 		}
-		if g.parts[p] != nil {
-			return nil, fmt.Errorf("keys %s and %s are the same factor", g.parts[p].Name, t.Name)
+		if g.parts[k.part] != nil {
+			return nil, fmt.Errorf("keys %s and %s are the same factor", g.parts[k.part].Name, t.Name)
 		}
-		g.parts[p] = t
-		g.folded = g.folded || folded
+		g.parts[k.part] = t
+		g.folded = g.folded || k.folded
 	}
 	if len(unknown) > 0 {
 		return nil, fmt.Errorf("%d of %d keys are no layer of this model (%s): not a LoRA for it, or a layout that is not supported",
