@@ -213,6 +213,9 @@ func (c *Client) Compile(ctx context.Context, g *graph.Graph, device int) (backe
 	select {
 	case r := <-compiled:
 		if r.err != nil {
+			if oom := c.outOfMemory(r.err, "compile", g, -1, device); oom != r.err {
+				return nil, oom
+			}
 			return nil, fmt.Errorf("%s: compile %s: %w", c.o.Name, g.Name, r.err)
 		}
 		return r.e, nil
@@ -249,8 +252,12 @@ func (c *Client) Upload(a *tensor.Array, device int) (backend.Buffer, error) {
 		h.Semantics = capi.UntilTransferred
 	}
 	b, done, err := c.c.BufferFromHost(h)
+	if err != nil && capi.CodeOf(err) == capi.ResourceExhausted { // there may be garbage
+		c.collect()
+		b, done, err = c.c.BufferFromHost(h)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: upload %s: %w", c.o.Name, t, err)
+		return nil, fmt.Errorf("%s: upload %s: %w", c.o.Name, t, c.outOfMemory(err, "upload", nil, int64(t.Bytes()), device))
 	}
 	done.Close()
 	v := &value{c: c, typ: t, buf: b, device: device}

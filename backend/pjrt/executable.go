@@ -89,8 +89,7 @@ func (e *Executable) Run(args []backend.Buffer) ([]backend.Buffer, backend.Event
 func (e *Executable) execute(row []*capi.Buffer) ([]*capi.Buffer, *capi.Event, error) {
 	out, done, err := e.loaded.Execute([][]*capi.Buffer{row}, capi.ExecuteOptions{})
 	if err != nil && capi.CodeOf(err) == capi.ResourceExhausted {
-		runtime.GC()
-		e.c.janitor.flush()
+		e.c.collect()
 		out, done, err = e.loaded.Execute([][]*capi.Buffer{row}, capi.ExecuteOptions{})
 	}
 	if err != nil {

@@ -52,6 +52,12 @@ func (m *meter) shrink(n int64) {
 	m.mu.Unlock()
 }
 
+// collect gives back the memory of buffers that nobody reaches any more, as far as the collector's cleanups have run.
+func (c *Client) collect() {
+	runtime.GC()
+	c.janitor.flush()
+}
+
 // list holds the living values of a client.
 type list struct{ head *value }
 

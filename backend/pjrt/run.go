@@ -168,9 +168,8 @@ func (r *run) await(s *stream) {
 
 // explain puts the plugin's error into words: which program, and what it needs if memory is what it lacks.
 func (e *Executable) explain(err error) error {
-	if capi.CodeOf(err) == capi.ResourceExhausted {
-		return fmt.Errorf("%s: run %s: out of memory: the program needs %d bytes for results and %d for intermediate values: %w",
-			e.c.o.Name, e.g.Name, e.memory.Outputs, e.memory.Temporary, err)
+	if oom := e.c.outOfMemory(err, "run", e.g, e.memory.Outputs+e.memory.Temporary, e.device); oom != err {
+		return oom
 	}
 	return fmt.Errorf("%s: run %s: %w", e.c.o.Name, e.g.Name, err)
 }

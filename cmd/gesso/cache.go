@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/gesso-go/gesso/backend/pjrt/diskcache"
-	"github.com/gesso-go/gesso/backend/pjrt/platform"
 	"github.com/spf13/cobra"
 )
 
@@ -26,13 +25,6 @@ GESSO_CACHE_LIMIT bytes (default 4.3e9).`,
 	return cmd
 }
 
-// programs is the cache of compiled programs.
-func (env *environment) programs() *diskcache.Cache {
-	f := platform.Default()
-	f.CacheDir = env.cacheDir()
-	return f.Programs()
-}
-
 func newCacheListCommand(env *environment) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -40,7 +32,7 @@ func newCacheListCommand(env *environment) *cobra.Command {
 		Short: "List the compiled programs, those used last first",
 		Args:  exactArgs(0, "no argument"),
 		RunE: func(*cobra.Command, []string) error {
-			c := env.programs()
+			c := env.finder().Programs()
 			entries, err := c.List()
 			if err != nil {
 				return err
@@ -88,7 +80,7 @@ func newCacheRmCommand(env *environment) *cobra.Command {
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			c := env.programs()
+			c := env.finder().Programs()
 			if all {
 				n, bytes, err := c.Clear()
 				env.notef("removed %d programs, %s", n, sizeText(bytes))

@@ -40,6 +40,7 @@ func newRootCommand(env *environment) *cobra.Command {
 		newBenchCommand(env),
 		newShowCommand(env),
 		newDevicesCommand(env),
+		newPluginCommand(env),
 		newCacheCommand(env),
 		newVersionCommand(env),
 	)

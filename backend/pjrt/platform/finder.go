@@ -58,9 +58,17 @@ func (f *Finder) getenv(key string) string {
 	return ""
 }
 
-// Names lists the platforms: those that are always known, and those of the environment.
+// Names lists the platforms: those that are always known, and those of the environment and of the cache folder.
 func (f *Finder) Names() []string {
 	names := []string{"xla-cpu", "tpu", "cuda"}
+	if f.CacheDir != "" {
+		added, _ := filepath.Glob(filepath.Join(f.CacheDir, "plugins", "*", "*.so"))
+		for _, path := range added {
+			if name := filepath.Base(filepath.Dir(path)); !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
 	for _, kv := range f.Environ {
 		if k, v, ok := strings.Cut(kv, "="); ok && v != "" && strings.HasPrefix(k, variable) {
 			name := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(k, variable)), "_", "-")
@@ -107,7 +115,7 @@ func (f *Finder) Find(name string) (string, error) {
 		looked = append(looked, pattern)
 	}
 	if !slices.Contains(f.Names(), name) {
-		return "", fmt.Errorf("device %q: %w (known: cpu, %s; %s=path adds it)", name, ErrNoPlugin, strings.Join(f.Names(), ", "), key)
+		return "", fmt.Errorf("device %q: %w (known: cpu, %s; gesso plugin add, or %s=path, adds it)", name, ErrNoPlugin, strings.Join(f.Names(), ", "), key)
 	}
 	return "", fmt.Errorf("%w for %s: %s is not set, and there is none at %s", ErrNoPlugin, name, key, strings.Join(shorten(looked), ", "))
 }
@@ -216,7 +224,7 @@ func (f *Finder) Open(ctx context.Context, device string) (*pjrt.Client, int, er
 	o.Cache = f.Programs()
 	c, err := pjrt.New(path, o)
 	if err != nil {
-		return nil, 0, fmt.Errorf("%s: %w", name, err)
+		return nil, 0, f.explain(name, fmt.Errorf("%s: %w", name, err))
 	}
 	if n := len(c.Devices()); ordinal >= n {
 		c.Close()
@@ -256,7 +264,7 @@ func (f *Finder) usable(ctx context.Context, name string) (string, error) {
 		return "", fmt.Errorf("%w (the plugin is %s)", hardware, path)
 	}
 	if _, err := f.examine(ctx, name, path, nil); err != nil {
-		return "", err
+		return "", f.explain(name, err)
 	}
 	return path, f.prepare(name, path)
 }
@@ -283,7 +291,7 @@ func (f *Finder) List(ctx context.Context) []Status {
 				env = withoutHardware(name)
 			}
 			info, err := f.examine(ctx, name, s.Path, env)
-			s.Plugin, s.Devices, s.Err = info.Plugin, info.Devices, err
+			s.Plugin, s.Devices, s.Err = info.Plugin, info.Devices, f.explain(name, err)
 		}
 		if hardware != nil {
 			s.Err, s.Devices = hardware, nil

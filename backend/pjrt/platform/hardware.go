@@ -82,15 +82,22 @@ var nvidia = []string{
 func (f *Finder) prepare(name, path string) error {
 	const logLevel = "TF_CPP_MIN_LOG_LEVEL" // XLA's; without it, each client writes remarks to stderr
 	if name != "tpu" && f.getenv(logLevel) == "" {
-		if err := f.Setenv(logLevel, "2"); err != nil {
+		if err := f.Setenv(logLevel, "3"); err != nil { // errors too: they come back as errors
 			return err
 		}
 	}
 	if name != "cuda" {
 		return nil
 	}
-	// jax_plugins/xla_cuda13/x.so → the site-packages folder, where NVIDIA's packages lie beside it.
-	site := filepath.Dir(filepath.Dir(filepath.Dir(path)))
+	// NVIDIA's packages lie beside the plugin's, jax_plugins/xla_cuda13/x.so; for a plugin elsewhere, in any Python.
+	sites := append([]string{filepath.Dir(filepath.Dir(filepath.Dir(path)))}, f.sitePackages()...)
+	site := sites[0]
+	for _, s := range sites {
+		if found, _ := filepath.Glob(filepath.Join(s, "nvidia", "*", "lib")); len(found) > 0 {
+			site = s
+			break
+		}
+	}
 	for _, lib := range nvidia {
 		for _, dir := range []string{filepath.Join(site, "nvidia", "*", "lib"), filepath.Join(site, "nvidia", "*", "lib", "x86_64-linux-gnu")} {
 			found, _ := filepath.Glob(filepath.Join(dir, lib))

@@ -156,10 +156,10 @@ func TestHardware(t *testing.T) {
 	var env []string = []string{"unset"}
 	f.Probe = func(_ context.Context, _, _ string, e []string) (Info, error) {
 		env = e
-		return Info{}, errors.New("the chip is busy")
+		return Info{}, errors.New("the chip is broken")
 	}
 	write(t, "", f.CacheDir, "plugins", "tpu", "libtpu.so")
-	if _, _, err := f.Open(t.Context(), "tpu"); err == nil || err.Error() != "the chip is busy" {
+	if _, _, err := f.Open(t.Context(), "tpu"); err == nil || err.Error() != "the chip is broken" {
 		t.Errorf("got %v", err)
 	}
 	if len(env) > 0 {

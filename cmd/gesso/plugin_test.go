@@ -1,0 +1,64 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gesso-go/gesso/backend/pjrt/platform"
+	"github.com/gesso-go/gesso/backend/pjrt/plugintest"
+)
+
+// TestMain makes the test binary the child process in which plugins are tried.
+func TestMain(m *testing.M) {
+	if code, child := platform.Main(os.Stdout); child {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+func TestPlugin(t *testing.T) {
+	so := plugintest.Wrap(t, plugintest.Newest(t))
+	cache := t.TempDir()
+	env := map[string]string{"GESSO_CACHE": cache}
+	code, stdout, stderr := command(t, env, "plugin", "add", "--name", "abacus", so)
+	want := filepath.Join(cache, "plugins", "abacus", "fake.so")
+	if code != exitOK || stdout != want+"\n" || !strings.Contains(stderr, "fake for --device abacus: pjrt 0.") || !strings.Contains(stderr, "licence: not stated") {
+		t.Fatalf("add: exit %d: %q, %s", code, stdout, stderr)
+	}
+	if code, stdout, stderr := command(t, env, "plugin", "ls"); code != exitOK || !strings.HasPrefix(stdout, "abacus  fake  pjrt 0.") {
+		t.Errorf("ls: exit %d: %q, %s", code, stdout, stderr)
+	}
+	t.Setenv("GESSO_CACHE", cache) // what the library sees
+	if code, stdout, stderr := command(t, env, "devices"); code != exitOK || !strings.Contains(stdout, "abacus:0") {
+		t.Errorf("devices: exit %d: %q, %s", code, stdout, stderr)
+	}
+	if code, _, stderr := command(t, env, "plugin", "rm", "fake"); code != exitOK || !strings.Contains(stderr, "removed "+want) {
+		t.Errorf("rm: exit %d: %s", code, stderr)
+	}
+	if code, _, stderr := command(t, env, "plugin", "rm", "fake"); code != exitFailed || !strings.Contains(stderr, "no plugin fake in "+cache) {
+		t.Errorf("rm twice: exit %d: %s", code, stderr)
+	}
+	bad := plugintest.Fake(t, plugintest.CrashOnInit)
+	if code, _, stderr := command(t, env, "plugin", "add", "--name", "abacus", bad); code != exitFailed || !strings.Contains(stderr, "crashed the process that tried it") {
+		t.Errorf("a bad one: exit %d: %s", code, stderr)
+	}
+	for _, args := range [][]string{{"plugin", "add"}, {"plugin", "rm"}, {"plugin", "ls", "x"}} {
+		if code, _, stderr := command(t, env, args...); code != exitUsage {
+			t.Errorf("%v: exit %d: %s", args, code, stderr)
+		}
+	}
+}
+
+// Without a TPU the device is refused with one line that says so.
+func TestNoTPU(t *testing.T) {
+	if hit, _ := filepath.Glob("/dev/accel[0-9]*"); len(hit) > 0 {
+		t.Skip("this machine may have one")
+	}
+	t.Setenv("GESSO_CACHE", t.TempDir())
+	code, _, stderr := command(t, nil, small("--model", checkpoint, "--device", "tpu", "x")...)
+	if code != exitFailed || !strings.Contains(stderr, "no TPU on this machine") || strings.Count(strings.TrimSpace(stderr), "\n") > 1 {
+		t.Errorf("exit %d: %q", code, stderr)
+	}
+}
