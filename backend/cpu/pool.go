@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"unsafe"
 )
@@ -13,6 +14,7 @@ const (
 	hugeLimit  = 2 << 20   // a huge page: larger values ask for them
 	growthStep = 64 << 20  // live bytes may grow by this much before a collection is asked for
 	idleLimit  = 192 << 20 // bytes kept for later
+	dropLimit  = 128 << 20 // bytes of packed weights between collections
 )
 
 // pool hands out memory from outside the Go heap and takes it back. See the package comment for its two rules.
@@ -24,6 +26,7 @@ type pool struct {
 	floor   int              // the lowest live since the last collection
 	need    int              // what the last program took at once
 	closed  bool
+	dropped int    // bytes of the caller's memory that were let go since they were last given back to the system
 	collect func() // runtime.GC, or a test's
 }
 
@@ -93,6 +96,21 @@ func (p *pool) keep(n int) (*block, error) {
 		p.mu.Unlock()
 	}
 	return b, err
+}
+
+// drop counts n bytes of Go memory that only the collector can give back, and lets it do so every dropLimit bytes: packed
+// weights take their place outside the heap, which doesn't make it run.
+func (p *pool) drop(n int) {
+	p.mu.Lock()
+	p.dropped += n
+	due := p.dropped >= dropLimit
+	if due {
+		p.dropped = 0
+	}
+	p.mu.Unlock()
+	if due {
+		debug.FreeOSMemory()
+	}
 }
 
 // expect says how much the program that runs next takes at once: so much may stay idle after it.

@@ -132,6 +132,9 @@ func (p *parameter) letGo(v *value) {
 	if !(b.host && p.release != nil) && b.refs.Load() == 1 && p.packed.Unpacks() { // nobody else has it
 		v.c.mem.release(b)
 		v.block = nil
+		if b.host {
+			v.c.mem.drop(len(b.mem))
+		}
 	}
 }
 
