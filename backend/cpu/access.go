@@ -46,6 +46,22 @@ func (a *access) load(fn *vec.Funcs, mem []byte, offset, stride int, dst []float
 	return dst
 }
 
+// loadPeriod returns len(dst) elements, from element i on, of an operand that repeats.
+func (a *access) loadPeriod(fn *vec.Funcs, mem []byte, i int, dst []float32) []float32 {
+	i %= a.period
+	if i+len(dst) <= a.period {
+		return a.load(fn, mem, a.view.offset+i, 1, dst)
+	}
+	n := a.period - i
+	widen(fn, a.view.dtype, mem, a.view.offset+i, dst[:n])
+	m := min(a.period, len(dst)-n)
+	widen(fn, a.view.dtype, mem, a.view.offset, dst[n:n+m])
+	for n += m; n < len(dst); {
+		n += copy(dst[n:], dst[n%a.period:n])
+	}
+	return dst
+}
+
 // widen converts len(dst) neighbouring elements to float32.
 func widen(fn *vec.Funcs, d tensor.DType, mem []byte, offset int, dst []float32) {
 	n := len(dst)

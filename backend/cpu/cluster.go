@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"github.com/gesso-go/gesso/backend/cpu/vec"
+	"github.com/gesso-go/gesso/graph"
 	"github.com/gesso-go/gesso/tensor"
 )
 
@@ -23,6 +24,10 @@ type cluster struct {
 	regs   int // registers needed; register 0 holds the producer's segment if there is a producer
 	fed    bool
 	direct int // the store that the last operation writes itself, or -1
+
+	// whole, if there, is all that the cluster does, on bfloat16 words in memory: its operands in order.
+	whole    func(fn *vec.Funcs, dst []uint16, x [3][]uint16)
+	operands [3]int // loads
 }
 
 // access is an operand or a result in memory.
@@ -30,11 +35,13 @@ type access struct {
 	view    view
 	strides []int // per merged axis
 	reg     int16 // stores: the register with the value
+	period  int   // the only axis repeats this many elements; 0 for an ordinary operand
 }
 
 // micro is one operation on registers.
 type micro struct {
 	code    code
+	op      graph.Op // codeBinary
 	dst     int16
 	x, y, z int16
 	load    int // codeLoad: which operand
@@ -84,6 +91,10 @@ func (c *cluster) eval(f *frame, r *registers, flat, n int, acc []float32) {
 		r.reg = make([][]float32, c.regs)
 	}
 	inner := c.dims[len(c.dims)-1]
+	if c.whole != nil {
+		c.evalWhole(f, flat, n, inner)
+		return
+	}
 	for done := 0; done < n; {
 		at := flat + done
 		i := at % inner
@@ -92,6 +103,22 @@ func (c *cluster) eval(f *frame, r *registers, flat, n int, acc []float32) {
 			r.reg[0] = acc[done : done+m]
 		}
 		c.piece(f, r, at/inner, i, m)
+		done += m
+	}
+}
+
+// evalWhole is eval of a cluster that one kernel does.
+func (c *cluster) evalWhole(f *frame, flat, n, inner int) {
+	for done := 0; done < n; {
+		row, i := (flat+done)/inner, (flat+done)%inner
+		m := min(n-done, inner-i)
+		var x [3][]uint16
+		for k, l := range c.operands {
+			a := &c.loads[l]
+			x[k] = elements[uint16](f.mem[a.view.st.slot], c.place(a, row, i), m)
+		}
+		s := &c.stores[0]
+		c.whole(c.fn, elements[uint16](f.mem[s.view.st.slot], c.place(s, row, i), m), x)
 		done += m
 	}
 }
@@ -123,6 +150,10 @@ func (c *cluster) piece(f *frame, r *registers, row, i, m int) {
 		switch op.code {
 		case codeLoad:
 			a := &c.loads[op.load]
+			if a.period > 0 {
+				dst = a.loadPeriod(c.fn, f.mem[a.view.st.slot], i, dst)
+				break
+			}
 			dst = a.load(c.fn, f.mem[a.view.st.slot], c.place(a, row, i), a.strides[last], dst)
 		case codeImm:
 			fill(dst, op.imm)

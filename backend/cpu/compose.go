@@ -74,6 +74,7 @@ func compose(fn *vec.Funcs, g *group, view, place func(*graph.Node) view, stored
 		}
 	}
 	b.leaveToStores()
+	b.asWhole()
 	b.allocate()
 	return b.c
 }
@@ -126,6 +127,50 @@ func (b *composer) leaveToStores() {
 	b.ops = kept
 }
 
+// wholeFuncs are the operations on bfloat16 words.
+var wholeFuncs = map[graph.Op]func(fn *vec.Funcs, dst []uint16, x [3][]uint16){
+	graph.Add: func(fn *vec.Funcs, dst []uint16, x [3][]uint16) { fn.AddBF16(dst, x[0], x[1]) },
+	graph.Sub: func(fn *vec.Funcs, dst []uint16, x [3][]uint16) { fn.SubBF16(dst, x[0], x[1]) },
+	graph.Mul: func(fn *vec.Funcs, dst []uint16, x [3][]uint16) { fn.MulBF16(dst, x[0], x[1]) },
+}
+
+func modulateWhole(fn *vec.Funcs, dst []uint16, x [3][]uint16) {
+	fn.ModulateBF16(dst, x[0], x[1], x[2])
+}
+
+// asWhole recognises a cluster that is one operation from bfloat16 memory to bfloat16 memory.
+func (b *composer) asWhole() {
+	c := b.c
+	last := len(c.dims) - 1
+	if c.fed || len(b.ops) == 0 || len(c.stores) != 1 {
+		return
+	}
+	plain := func(a *access) bool { return a.view.dtype == tensor.BF16 && a.strides[last] == 1 && a.period == 0 }
+	m := &b.ops[len(b.ops)-1]
+	s := &c.stores[0]
+	if !m.raw || m.dtype != tensor.BF16 || s.reg != m.dst || !plain(s) {
+		return
+	}
+	loads := make(map[int16]int)
+	for i := range b.ops[:len(b.ops)-1] {
+		if o := &b.ops[i]; o.code != codeLoad || !plain(&c.loads[o.load]) {
+			return
+		}
+		loads[b.ops[i].dst] = b.ops[i].load
+	}
+	whole := wholeFuncs[m.op]
+	if m.code == codeModulate {
+		whole = modulateWhole
+	}
+	if whole == nil || m.code != codeBinary && m.code != codeModulate {
+		return
+	}
+	c.whole = whole
+	for k, r := range m.operands() {
+		c.operands[k] = loads[r]
+	}
+}
+
 // merge joins the axes of the iteration space that all operands and results walk as one.
 func (b *composer) merge() {
 	c := b.c
@@ -144,6 +189,42 @@ func (b *composer) merge() {
 	for i := range c.stores {
 		c.stores[i].strides = merged[len(c.loads)+i]
 	}
+	b.unroll()
+}
+
+// shortRow is the length below which rows are joined, since every operation on a row costs a call.
+const shortRow = chunk / 4
+
+// unroll makes one axis of two where the inner one is short and every operand is dense, stands still, or is the same for
+// all of the outer axis; the latter is then repeated.
+func (b *composer) unroll() {
+	c := b.c
+	if len(c.dims) != 2 || c.dims[1] >= shortRow {
+		return
+	}
+	d := c.dims[1]
+	dense := func(a *access) bool { return a.strides[0] == d && a.strides[1] == 1 }
+	for i := range c.loads {
+		if a := &c.loads[i]; !dense(a) && a.strides[0] != 0 || a.strides[1] > 1 {
+			return
+		}
+	}
+	for i := range c.stores {
+		if !dense(&c.stores[i]) {
+			return
+		}
+	}
+	for i := range c.loads {
+		a := &c.loads[i]
+		if !dense(a) && a.strides[1] == 1 {
+			a.period = d
+		}
+		a.strides = a.strides[1:]
+	}
+	for i := range c.stores {
+		c.stores[i].strides = c.stores[i].strides[1:]
+	}
+	c.dims = []int{c.dims[0] * d}
 }
 
 // immediate returns the value of a scalar constant.
@@ -215,7 +296,7 @@ func (b *composer) binary(op graph.Op, x, y int16, d tensor.DType) int16 {
 	case b.still[x] && !b.still[y] && scalarLeftFuncs[op] != nil:
 		return b.emit(micro{code: codeScalar, fs: scalarLeftFuncs[op], x: y, y: x, dtype: d})
 	}
-	return b.emit(micro{code: codeBinary, f2: binaryFuncs[op], x: b.whole(x), y: b.whole(y), dtype: d})
+	return b.emit(micro{code: codeBinary, op: op, f2: binaryFuncs[op], x: b.whole(x), y: b.whole(y), dtype: d})
 }
 
 // biasOf returns the operand that a producer's epilogue adds, or nil.

@@ -2,7 +2,9 @@
 // fly and never stored.
 //
 // Images are NHWC, weights OIHW as checkpoints store them. The result is the matrix [N·OH·OW, O], handed out by rows (one
-// output pixel each, all channels) through a [gemm.Emit]:
+// output pixel each, all channels) through a [gemm.Emit]; where there are at most [FewOutputs] channels, acc may be several
+// whole rows. Few channels, as a decoder's last convolution has, would leave most of a tile of the product empty: they have
+// kernels of their own, in which vectors lie along the patch.
 //
 //	p := &conv.Problem{
 //		N: 1, H: 64, W: 64, C: 320, O: 640, KH: 3, KW: 3, Pad: conv.Same(1),
@@ -12,6 +14,8 @@
 //	oh, ow := p.OutSize()
 //	err := conv.Run(pool, level, p, gemm.Output{DType: tensor.F32, Data: y, Stride: 640, Bias: bias}.Emit(level))
 package conv
+
+//go:generate go run ./gen
 
 import (
 	"fmt"
@@ -56,6 +60,10 @@ func Run(pool *par.Pool, level isa.Level, p *Problem, emit gemm.Emit) error {
 		return err
 	}
 	oh, ow := p.OutSize()
+	if k := fewKernel(level, p); k != nil {
+		runFew(pool, k, p, emit)
+		return nil
+	}
 	g := gemm.Problem{M: p.N * oh * ow, N: p.O, K: p.KH * p.KW * p.C}
 	if p.pointwise() {
 		g.A = gemm.Operand{DType: p.X.DType, Data: p.X.Data, Stride: p.C}

@@ -76,6 +76,13 @@ func cases() []Problem {
 			}
 		}
 	}
+	for o := 1; o <= FewOutputs; o++ {
+		for _, c := range []int{8, 24, 40, 96} {
+			ps = append(ps,
+				Problem{N: 2, H: 5, W: 13, C: c, O: o, KH: 3, KW: 3, Pad: Same(1)},
+				Problem{N: 1, H: 7, W: 31, C: c, O: o, KH: 3, KW: 5, StrideY: 2, StrideX: 3, Pad: Pad{4, 4, 3, 5}})
+		}
+	}
 	return append(ps,
 		Problem{N: 1, H: 2, W: 2, C: 3, O: 5, KH: 3, KW: 3}, // the kernel does not fit
 		Problem{N: 1, H: 1, W: 2, C: 3, O: 5, KH: 7, KW: 7, Pad: Same(3)},
@@ -96,7 +103,11 @@ func TestRunAgreesWithDefinition(t *testing.T) {
 					want, abs := naive(&p, x, w)
 					check := func(how string) {
 						got := make([]float32, len(want))
-						if err := Run(pool, level, &p, gemm.Output{DType: tensor.F32, Data: tensor.Bytes(got), Stride: p.O}.Emit(level)); err != nil {
+						emit := func(_, row, col int, acc []float32) {
+							copy(got[row*p.O+col:], acc)
+							clear(acc) // as the receiver may
+						}
+						if err := Run(pool, level, &p, emit); err != nil {
 							t.Fatalf("%+v: %v", p, err)
 						}
 						for j := range want {

@@ -30,6 +30,10 @@ var kernelsAVX2 = kernels{
 	below:           belowAVX2,
 	atMost:          atMostAVX2,
 	choose:          chooseAVX2,
+	addPairs:        addPairsAVX2,
+	subPairs:        subPairsAVX2,
+	mulPairs:        mulPairsAVX2,
+	modulatePairs:   modulatePairsAVX2,
 	addScalar:       addScalarAVX2,
 	mulScalar:       mulScalarAVX2,
 	divScalar:       divScalarAVX2,
@@ -142,6 +146,18 @@ func atMostAVX2(dst, x, y *float32, n int)
 
 //go:noescape
 func chooseAVX2(dst, x, y, z *float32, n int)
+
+//go:noescape
+func addPairsAVX2(dst, x, y *float32, n int)
+
+//go:noescape
+func subPairsAVX2(dst, x, y *float32, n int)
+
+//go:noescape
+func mulPairsAVX2(dst, x, y *float32, n int)
+
+//go:noescape
+func modulatePairsAVX2(dst, x, scale, shift *float32, n int)
 
 //go:noescape
 func addScalarAVX2(dst, x *float32, s float32, n int)
@@ -301,6 +317,10 @@ var kernelsAVX512 = kernels{
 	below:           belowAVX512,
 	atMost:          atMostAVX512,
 	choose:          chooseAVX512,
+	addPairs:        addPairsAVX512,
+	subPairs:        subPairsAVX512,
+	mulPairs:        mulPairsAVX512,
+	modulatePairs:   modulatePairsAVX512,
 	addScalar:       addScalarAVX512,
 	mulScalar:       mulScalarAVX512,
 	divScalar:       divScalarAVX512,
@@ -413,6 +433,18 @@ func atMostAVX512(dst, x, y *float32, n int)
 
 //go:noescape
 func chooseAVX512(dst, x, y, z *float32, n int)
+
+//go:noescape
+func addPairsAVX512(dst, x, y *float32, n int)
+
+//go:noescape
+func subPairsAVX512(dst, x, y *float32, n int)
+
+//go:noescape
+func mulPairsAVX512(dst, x, y *float32, n int)
+
+//go:noescape
+func modulatePairsAVX512(dst, x, scale, shift *float32, n int)
 
 //go:noescape
 func addScalarAVX512(dst, x *float32, s float32, n int)

@@ -38,6 +38,10 @@ type kernels struct {
 	below           func(dst, x, y *float32, n int)                             // 1 where x < y, else 0
 	atMost          func(dst, x, y *float32, n int)                             // 1 where x ≤ y, else 0
 	choose          func(dst, x, y, z *float32, n int)                          // y where x = 0, else z
+	addPairs        func(dst, x, y *float32, n int)                             // x+y, of pairs of bfloat16
+	subPairs        func(dst, x, y *float32, n int)                             // x-y, of pairs of bfloat16
+	mulPairs        func(dst, x, y *float32, n int)                             // x·y, of pairs of bfloat16
+	modulatePairs   func(dst, x, scale, shift *float32, n int)                  // x·(1+scale)+shift, rounded after each step, of pairs of bfloat16
 	addScalar       func(dst, x *float32, s float32, n int)                     // x+s
 	mulScalar       func(dst, x *float32, s float32, n int)                     // x·s
 	divScalar       func(dst, x *float32, s float32, n int)                     // x/s
@@ -98,6 +102,10 @@ var portable = kernels{
 	below:           belowGo,
 	atMost:          atMostGo,
 	choose:          chooseGo,
+	addPairs:        addPairsGo,
+	subPairs:        subPairsGo,
+	mulPairs:        mulPairsGo,
+	modulatePairs:   modulatePairsGo,
 	addScalar:       addScalarGo,
 	mulScalar:       mulScalarGo,
 	divScalar:       divScalarGo,
@@ -734,6 +742,186 @@ func chooseGo(dst, x, y, z *float32, n int) {
 		t4 := t0 == c00000000
 		t5 := choose(t4, t1, t2)
 		dsts[i] = t5
+	}
+}
+
+// addPairsGo: x+y, of pairs of bfloat16.
+func addPairsGo(dst, x, y *float32, n int) {
+	dsts := unsafe.Slice(dst, n)
+	xs := unsafe.Slice(x, n)
+	ys := unsafe.Slice(y, n)
+	for i := range n {
+		t0 := xs[i]
+		t1 := shiftLeft(t0, 16)
+		t3 := and(t0, cffff0000)
+		t4 := ys[i]
+		t5 := shiftLeft(t4, 16)
+		t6 := and(t4, cffff0000)
+		t7 := t1 + t5
+		t8 := shiftRight(t7, 16)
+		t10 := and(t8, c00000001)
+		t12 := intAdd(t7, c00007fff)
+		t13 := intAdd(t12, t10)
+		t14 := t7 != t7
+		t16 := or(t7, c00400000)
+		t17 := choose(t14, t16, t13)
+		t18 := shiftRight(t17, 16)
+		t19 := t3 + t6
+		t20 := shiftRight(t19, 16)
+		t21 := and(t20, c00000001)
+		t22 := intAdd(t19, c00007fff)
+		t23 := intAdd(t22, t21)
+		t24 := t19 != t19
+		t25 := or(t19, c00400000)
+		t26 := choose(t24, t25, t23)
+		t27 := and(t26, cffff0000)
+		t28 := or(t18, t27)
+		dsts[i] = t28
+	}
+}
+
+// subPairsGo: x-y, of pairs of bfloat16.
+func subPairsGo(dst, x, y *float32, n int) {
+	dsts := unsafe.Slice(dst, n)
+	xs := unsafe.Slice(x, n)
+	ys := unsafe.Slice(y, n)
+	for i := range n {
+		t0 := xs[i]
+		t1 := shiftLeft(t0, 16)
+		t3 := and(t0, cffff0000)
+		t4 := ys[i]
+		t5 := shiftLeft(t4, 16)
+		t6 := and(t4, cffff0000)
+		t7 := t1 - t5
+		t8 := shiftRight(t7, 16)
+		t10 := and(t8, c00000001)
+		t12 := intAdd(t7, c00007fff)
+		t13 := intAdd(t12, t10)
+		t14 := t7 != t7
+		t16 := or(t7, c00400000)
+		t17 := choose(t14, t16, t13)
+		t18 := shiftRight(t17, 16)
+		t19 := t3 - t6
+		t20 := shiftRight(t19, 16)
+		t21 := and(t20, c00000001)
+		t22 := intAdd(t19, c00007fff)
+		t23 := intAdd(t22, t21)
+		t24 := t19 != t19
+		t25 := or(t19, c00400000)
+		t26 := choose(t24, t25, t23)
+		t27 := and(t26, cffff0000)
+		t28 := or(t18, t27)
+		dsts[i] = t28
+	}
+}
+
+// mulPairsGo: x·y, of pairs of bfloat16.
+func mulPairsGo(dst, x, y *float32, n int) {
+	dsts := unsafe.Slice(dst, n)
+	xs := unsafe.Slice(x, n)
+	ys := unsafe.Slice(y, n)
+	for i := range n {
+		t0 := xs[i]
+		t1 := shiftLeft(t0, 16)
+		t3 := and(t0, cffff0000)
+		t4 := ys[i]
+		t5 := shiftLeft(t4, 16)
+		t6 := and(t4, cffff0000)
+		t7 := float32(t1 * t5)
+		t8 := shiftRight(t7, 16)
+		t10 := and(t8, c00000001)
+		t12 := intAdd(t7, c00007fff)
+		t13 := intAdd(t12, t10)
+		t14 := t7 != t7
+		t16 := or(t7, c00400000)
+		t17 := choose(t14, t16, t13)
+		t18 := shiftRight(t17, 16)
+		t19 := float32(t3 * t6)
+		t20 := shiftRight(t19, 16)
+		t21 := and(t20, c00000001)
+		t22 := intAdd(t19, c00007fff)
+		t23 := intAdd(t22, t21)
+		t24 := t19 != t19
+		t25 := or(t19, c00400000)
+		t26 := choose(t24, t25, t23)
+		t27 := and(t26, cffff0000)
+		t28 := or(t18, t27)
+		dsts[i] = t28
+	}
+}
+
+// modulatePairsGo: x·(1+scale)+shift, rounded after each step, of pairs of bfloat16.
+func modulatePairsGo(dst, x, scale, shift *float32, n int) {
+	dsts := unsafe.Slice(dst, n)
+	xs := unsafe.Slice(x, n)
+	scales := unsafe.Slice(scale, n)
+	shifts := unsafe.Slice(shift, n)
+	for i := range n {
+		t0 := xs[i]
+		t1 := shiftLeft(t0, 16)
+		t3 := and(t0, cffff0000)
+		t4 := scales[i]
+		t5 := shiftLeft(t4, 16)
+		t6 := and(t4, cffff0000)
+		t7 := shifts[i]
+		t8 := shiftLeft(t7, 16)
+		t9 := and(t7, cffff0000)
+		t11 := t5 + c3f800000
+		t12 := shiftRight(t11, 16)
+		t14 := and(t12, c00000001)
+		t16 := intAdd(t11, c00007fff)
+		t17 := intAdd(t16, t14)
+		t18 := t11 != t11
+		t20 := or(t11, c00400000)
+		t21 := choose(t18, t20, t17)
+		t22 := and(t21, cffff0000)
+		t23 := float32(t1 * t22)
+		t24 := shiftRight(t23, 16)
+		t25 := and(t24, c00000001)
+		t26 := intAdd(t23, c00007fff)
+		t27 := intAdd(t26, t25)
+		t28 := t23 != t23
+		t29 := or(t23, c00400000)
+		t30 := choose(t28, t29, t27)
+		t31 := and(t30, cffff0000)
+		t32 := t31 + t8
+		t33 := shiftRight(t32, 16)
+		t34 := and(t33, c00000001)
+		t35 := intAdd(t32, c00007fff)
+		t36 := intAdd(t35, t34)
+		t37 := t32 != t32
+		t38 := or(t32, c00400000)
+		t39 := choose(t37, t38, t36)
+		t40 := shiftRight(t39, 16)
+		t41 := t6 + c3f800000
+		t42 := shiftRight(t41, 16)
+		t43 := and(t42, c00000001)
+		t44 := intAdd(t41, c00007fff)
+		t45 := intAdd(t44, t43)
+		t46 := t41 != t41
+		t47 := or(t41, c00400000)
+		t48 := choose(t46, t47, t45)
+		t49 := and(t48, cffff0000)
+		t50 := float32(t3 * t49)
+		t51 := shiftRight(t50, 16)
+		t52 := and(t51, c00000001)
+		t53 := intAdd(t50, c00007fff)
+		t54 := intAdd(t53, t52)
+		t55 := t50 != t50
+		t56 := or(t50, c00400000)
+		t57 := choose(t55, t56, t54)
+		t58 := and(t57, cffff0000)
+		t59 := t58 + t9
+		t60 := shiftRight(t59, 16)
+		t61 := and(t60, c00000001)
+		t62 := intAdd(t59, c00007fff)
+		t63 := intAdd(t62, t61)
+		t64 := t59 != t59
+		t65 := or(t59, c00400000)
+		t66 := choose(t64, t65, t63)
+		t67 := and(t66, cffff0000)
+		t68 := or(t40, t67)
+		dsts[i] = t68
 	}
 }
 

@@ -117,6 +117,25 @@ func comparison(name, doc string, pred int, yes, no float32) kernel {
 	return binary(name, doc, func(b *builder, x, y val) val { return b.sel(b.cmp(pred, x, y), b.c(yes), b.c(no)) })
 }
 
+// pairs is a kernel on words of two bfloat16, each computed in float32 and rounded to bfloat16: twice the elements of a
+// vector, and no conversions. f gets one half of each operand.
+func pairs(name, doc string, streams []string, f func(b *builder, x []val) val) kernel {
+	k := kernel{name: name, doc: doc + ", of pairs of bfloat16", streams: []stream{out("dst")}}
+	for _, s := range streams {
+		k.streams = append(k.streams, in(s))
+	}
+	k.body = func(b *builder) {
+		var lo, hi []val
+		for _, s := range streams {
+			w := b.load(s)
+			lo, hi = append(lo, b.shl(16, w)), append(hi, b.and(w, b.bits(0xffff0000)))
+		}
+		l := b.shr(16, b.bf16Bits(f(b, lo)))
+		b.store("dst", b.or(l, b.bf16(f(b, hi))))
+	}
+	return k
+}
+
 func withScalar(name, doc string, f func(b *builder, x, s val) val) kernel {
 	return kernel{name: name, doc: doc, streams: []stream{out("dst"), in("x")}, scalars: []string{"s"},
 		body: func(b *builder) { b.store("dst", f(b, b.load("x"), b.scalar("s"))) }}
@@ -183,6 +202,13 @@ func kernels() []kernel {
 				x, y, z := b.load("x"), b.load("y"), b.load("z")
 				b.store("dst", b.sel(b.cmp(cmpEQ, x, b.c(0)), y, z))
 			}},
+
+		pairs("addPairs", "x+y", []string{"x", "y"}, func(b *builder, x []val) val { return b.add(x[0], x[1]) }),
+		pairs("subPairs", "x-y", []string{"x", "y"}, func(b *builder, x []val) val { return b.sub(x[0], x[1]) }),
+		pairs("mulPairs", "x·y", []string{"x", "y"}, func(b *builder, x []val) val { return b.mul(x[0], x[1]) }),
+		pairs("modulatePairs", "x·(1+scale)+shift, rounded after each step", []string{"x", "scale", "shift"}, func(b *builder, x []val) val {
+			return b.add(b.bf16(b.mul(x[0], b.bf16(b.add(x[1], b.c(1))))), x[2])
+		}),
 
 		withScalar("addScalar", "x+s", (*builder).add),
 		withScalar("mulScalar", "x·s", (*builder).mul),
