@@ -60,6 +60,12 @@ type Request struct {
 	NegativePrompts []string // one for all, or one per prompt
 	NegativePrompt2 []string // default: NegativePrompts
 
+	// Image is a picture to start from, resized to Height and Width; Strength, above 0 and at most 1, is the share of the
+	// steps that are run on it (default 0.6). Mask, of any size, is light where the picture is made anew; the rest stays.
+	Image    image.Image
+	Mask     image.Image
+	Strength float64
+
 	Height, Width     int      // pixels; default: Pipeline.DefaultSize
 	Steps             int      // default: 28
 	Guidance          *float64 // default: the pipeline's

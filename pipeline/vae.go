@@ -49,6 +49,16 @@ func (v *VAE) Unscale(latents *tensor.Array) (*tensor.Array, error) {
 	return tensor.FromFloat32(x, latents.Shape...).Convert(latents.DType)
 }
 
+// Rescale is Unscale's inverse: (latents - shift_factor)·scaling_factor, rounded after each operation.
+func (v *VAE) Rescale(latents *tensor.Array) (*tensor.Array, error) {
+	x := append([]float32(nil), latents.Float32s()...)
+	scale, shift := float32(v.Config.ScalingFactor), float32(v.Config.Shift())
+	for i, f := range x {
+		x[i] = tensor.RoundTo(latents.DType, tensor.RoundTo(latents.DType, f-shift)*scale)
+	}
+	return tensor.FromFloat32(x, latents.Shape...).Convert(latents.DType)
+}
+
 // Decode takes latents (B, C, h, w), unscaled, to pictures (B, 3, H, W), not clamped. Slicing decodes one picture at a
 // time. Tiling decodes large latents in overlapping tiles, whose borders are blended; the result differs slightly from
 // that of the whole.

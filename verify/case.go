@@ -11,6 +11,7 @@
 package verify
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"strings"
 
 	"github.com/gesso-go/gesso"
+	"github.com/gesso-go/gesso/pipeline/flux"
 	"github.com/gesso-go/gesso/tensor"
 )
 
@@ -78,6 +80,9 @@ type call struct {
 		Seed  *int64  `json:"seed"`
 		Seeds []int64 `json:"seeds"`
 	} `json:"generator"`
+	Image     *file   `json:"image"`
+	Mask      *file   `json:"mask_image"`
+	Strength  float64 `json:"strength"`
 	Attention struct {
 		Scale *float64 `json:"scale"` // of the LoRA
 	} `json:"joint_attention_kwargs"`
@@ -87,8 +92,17 @@ type call struct {
 var (
 	known = []string{"prompt", "prompt_2", "negative_prompt", "negative_prompt_2", "height", "width", "num_inference_steps", "guidance_scale",
 		"true_cfg_scale", "max_sequence_length", "num_images_per_prompt", "output_type", "sigmas", "timesteps", "generator", "joint_attention_kwargs"}
-	unsupported = []string{"scheduler", "override", "drop", "controlnet"}
+	knownWithImage = []string{"image", "mask_image", "strength"}
+	unsupported    = []string{"scheduler", "override", "drop", "controlnet"}
 )
+
+// fromImage are Diffusers' classes that start from a picture: here they are requests with an image.
+var fromImage = map[string]string{"FluxImg2ImgPipeline": flux.Class, "FluxInpaintPipeline": flux.Class}
+
+// file is a picture among the inputs.
+type file struct {
+	Name string `json:"image"`
+}
 
 // texts is one string or a list of them.
 type texts []string
@@ -170,7 +184,8 @@ func openCase(dir, top string) (*Case, error) {
 
 // unsupported says why this version cannot run the case.
 func (c *Case) unsupported(options, args map[string]json.RawMessage) string {
-	if !slices.Contains(gesso.PipelineClasses(), c.Pipeline) {
+	class, image := fromImage[c.Pipeline]
+	if !slices.Contains(gesso.PipelineClasses(), cmp.Or(class, c.Pipeline)) {
 		return c.Pipeline
 	}
 	for _, o := range unsupported {
@@ -179,7 +194,7 @@ func (c *Case) unsupported(options, args map[string]json.RawMessage) string {
 		}
 	}
 	for a := range args {
-		if !slices.Contains(known, a) {
+		if !slices.Contains(known, a) && !(image && slices.Contains(knownWithImage, a)) {
 			return "argument " + a
 		}
 	}
@@ -197,11 +212,14 @@ const (
 	spread  = 4
 )
 
-// exact reports tensors that must agree in every bit: ids, masks, schedules, noise.
-func exact(name string) bool {
+// exact reports tensors that must agree in every bit: ids, masks, schedules, noise, pictures as they enter the encoder.
+func (c *Case) exact(name string) bool {
 	switch name {
-	case "sigmas", "timesteps", "latents.initial", "text_ids", "negative_text_ids", "prepare_latents.out1":
+	case "sigmas", "timesteps", "text_ids", "negative_text_ids", "prepare_latents.out1", "prepare_latents.out3", "prepare_mask_latents.out0",
+		"vae.encode0.in", "vae.encode1.in":
 		return true
+	case "latents.initial":
+		return c.call.Image == nil // which adds what the encoder computes
 	}
 	for _, s := range []string{".input_ids", ".attention_mask", "_ids"} {
 		if strings.HasSuffix(name, s) {
@@ -213,7 +231,7 @@ func exact(name string) bool {
 
 // tolerance returns the largest absolute difference allowed for a tensor whose largest element is absMax.
 func (c *Case) tolerance(name string, d tensor.DType, absMax float64) float64 {
-	if exact(name) {
+	if c.exact(name) {
 		return 0
 	}
 	floor, ulps := tolF32, 0.0

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"image"
 	"math"
 	"path/filepath"
 	"slices"
@@ -95,7 +96,11 @@ func (c *Case) run(ctx context.Context, o Options, out *Outcome) error {
 	}
 	defer pipe.Close()
 	if c.ExpectError != "" {
-		if _, err := pipe.Generate(ctx, c.request()); err == nil {
+		req, err := c.request()
+		if err != nil {
+			return err
+		}
+		if _, err := pipe.Generate(ctx, req); err == nil {
 			return fmt.Errorf("expected an error (%s)", c.ExpectError)
 		}
 		return nil
@@ -121,7 +126,10 @@ func (c *Case) run(ctx context.Context, o Options, out *Outcome) error {
 			}
 		})
 	}
-	req := c.request()
+	req, err := c.request()
+	if err != nil {
+		return err
+	}
 	req.Dump = dump
 	res, err := pipe.Generate(ctx, req)
 	if err != nil {
@@ -141,6 +149,9 @@ func (c *Case) run(ctx context.Context, o Options, out *Outcome) error {
 	if tapErr != nil {
 		return tapErr
 	}
+	if c.call.Mask != nil { // stored as the last step returned it, before the mask was applied
+		got["latents.final"] = got[fmt.Sprintf("latents.after_step_%d", res.Steps-1)]
+	}
 	if o.DumpDir != "" {
 		if err := weights.Save(filepath.Join(o.DumpDir, c.Name+".safetensors"), got, nil); err != nil {
 			return err
@@ -156,10 +167,11 @@ func (c *Case) run(ctx context.Context, o Options, out *Outcome) error {
 func (c *Case) input(name string) string { return filepath.Join(c.top, "inputs", name) }
 
 // request turns the case's call into ours.
-func (c *Case) request() gesso.Request {
+func (c *Case) request() (gesso.Request, error) {
 	k := &c.call
 	r := gesso.Request{
-		Prompts: k.Prompt, Prompts2: k.Prompt2, NegativePrompts: k.Negative, NegativePrompt2: k.Negative2,
+		Strength: k.Strength,
+		Prompts:  k.Prompt, Prompts2: k.Prompt2, NegativePrompts: k.Negative, NegativePrompt2: k.Negative2,
 		Height: k.Height, Width: k.Width, Steps: k.Steps, Guidance: k.Guidance, TrueCFGScale: k.TrueCFG,
 		MaxSequenceLength: k.MaxLength, ImagesPerPrompt: k.PerPrompt, Sigmas: k.Sigmas, Timesteps: k.Timesteps,
 		VAETiling: c.VAETiling, VAESlicing: c.VAESlicing,
@@ -177,7 +189,19 @@ func (c *Case) request() gesso.Request {
 	} else if k.Generator.Seed != nil {
 		r.Generator = rng.New(uint64(*k.Generator.Seed))
 	}
-	return r
+	for _, f := range []struct {
+		from *file
+		to   *image.Image
+	}{{k.Image, &r.Image}, {k.Mask, &r.Mask}} {
+		if f.from == nil {
+			continue
+		}
+		var err error
+		if *f.to, err = imageio.ReadFile(c.input(f.from.Name), imageio.Limits{}); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
 }
 
 // stored returns a tensor of the reference, or the one that it is a duplicate of.
@@ -194,6 +218,9 @@ func (c *Case) stored(ref *weights.File, name string) *tensor.Array {
 
 // fromStored reports the stages after the text encoders, which a half-precision case computes from stored inputs.
 func fromStored(name string) bool {
+	if strings.HasPrefix(name, "vae.encode") || name == "latents.initial" {
+		return false // made from the picture and the seed
+	}
 	for _, p := range []string{"transformer.", "noise_pred.", "latents.", "vae.", "output."} {
 		if strings.HasPrefix(name, p) {
 			return true
@@ -216,7 +243,13 @@ func (c *Case) runFromStored(ctx context.Context, pipe *gesso.Pipeline, ref *wei
 		err = errors.Join(err, cerr)
 		return h
 	}
-	req := c.request()
+	req, rerr := c.request()
+	if rerr != nil {
+		return nil, rerr
+	}
+	if req.Image != nil {
+		req.Latents = half(c.stored(ref, "latents.initial"))
+	}
 	req.PromptEmbeds, req.PooledPromptEmbeds = half(c.stored(ref, "prompt_embeds")), half(c.stored(ref, "pooled_prompt_embeds"))
 	if req.PromptEmbeds == nil || req.PooledPromptEmbeds == nil {
 		return nil, errors.New("the case stores no prompt embeddings")

@@ -17,6 +17,8 @@ import (
 
 const checkpoint = "../../testdata/golden/checkpoints/flux_schnell"
 
+const rgb = "../../testdata/golden/inputs/input_rgb.png"
+
 // command runs one command line in a world of its own.
 func command(t *testing.T, env map[string]string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
@@ -244,6 +246,15 @@ func TestBadInput(t *testing.T) {
 		{name: "dump folder missing", args: small("--model", checkpoint, "--dump", "nowhere/x.safetensors", "x"), code: exitFailed, want: []string{"--dump", "nowhere"}},
 		{name: "model folder missing", args: small("--model", "./no/such/folder", "x"), code: exitFailed, want: []string{"no/such/folder"}},
 		{name: "max length", args: small("--model", checkpoint, "--max-sequence-length", "513", "x"), code: exitFailed, want: []string{"512", "513"}},
+		{name: "image missing", args: small("--model", checkpoint, "--image", "no.png", "x"), code: exitFailed, want: []string{"--image", "no.png", "no such file"}},
+		{name: "image is none", args: small("--model", checkpoint, "--image", "cmd_test.go", "x"), code: exitFailed, want: []string{"--image", "cmd_test.go", "not a PNG"}},
+		{name: "image folder", args: small("--model", checkpoint, "--image", "..", "x"), code: exitFailed, want: []string{"--image", ".."}},
+		{name: "mask is none", args: small("--model", checkpoint, "--image", rgb, "--mask", "cmd_test.go", "x"), code: exitFailed, want: []string{"--mask", "cmd_test.go"}},
+		{name: "strength 0", args: small("--model", checkpoint, "--image", rgb, "--strength", "0", "x"), code: exitUsage, want: []string{"--strength", "above 0", "got 0"}},
+		{name: "strength 1.5", args: small("--model", checkpoint, "--image", rgb, "--strength", "1.5", "x"), code: exitUsage, want: []string{"--strength", "at most 1", "1.5"}},
+		{name: "strength NaN", args: small("--model", checkpoint, "--image", rgb, "--strength", "nan", "x"), code: exitUsage, want: []string{"--strength", "NaN"}},
+		{name: "strength alone", args: small("--model", checkpoint, "--strength", "0.5", "x"), code: exitUsage, want: []string{"--strength", "--image"}},
+		{name: "mask alone", args: small("--model", checkpoint, "--mask", rgb, "x"), code: exitUsage, want: []string{"--mask", "--image"}},
 		{name: "lora missing", args: small("--model", checkpoint, "--lora", "no.safetensors", "x"), code: exitFailed, want: []string{"--lora no.safetensors", "no such file"}},
 		{name: "lora weight", args: small("--model", checkpoint, "--lora", "cmd_test.go:much", "x"), code: exitFailed, want: []string{"--lora cmd_test.go:much", "not a number"}},
 		{name: "lora folder", args: small("--model", checkpoint, "--lora", "..", "x"), code: exitFailed, want: []string{"--lora ..", "folder"}},

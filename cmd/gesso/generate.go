@@ -21,6 +21,7 @@ import (
 // generateFlags are the flags of gesso generate.
 type generateFlags struct {
 	modelFlags
+	imageFlags
 	model, variant, scheduler      string
 	revision                       string
 	prompt2, negative, negative2   string
@@ -73,7 +74,8 @@ PROMPT "-" reads the prompt from standard input. The paths of the pictures go to
 	fl.BoolVar(&f.show, "show", false, "show the pictures in the terminal")
 	fl.BoolVar(&f.quiet, "quiet", false, "no progress and no remarks")
 	fl.BoolVar(&f.asJSON, "json", false, "print paths and seeds as JSON")
-	f.register(fl)
+	f.modelFlags.register(fl)
+	f.imageFlags.register(fl)
 	return cmd
 }
 
@@ -138,6 +140,9 @@ func generate(ctx context.Context, env *environment, f *generateFlags, fl *pflag
 	}
 	req, err := f.request(fl, prompt)
 	if err != nil {
+		return err
+	}
+	if err := f.imageFlags.apply(fl, &req); err != nil {
 		return err
 	}
 	opts, err := f.options(env)

@@ -96,6 +96,9 @@ type picture struct {
 	Guidance *float64 `json:"guidance,omitempty"`
 	TrueCFG  float64  `json:"true_cfg_scale,omitempty"`
 	LoRAs    []string `json:"loras,omitempty"`
+	Image    string   `json:"image,omitempty"`
+	Mask     string   `json:"mask,omitempty"`
+	Strength float64  `json:"strength,omitempty"`
 	DType    string   `json:"dtype,omitempty"`
 	Version  string   `json:"version"`
 }
@@ -111,7 +114,7 @@ func (o *outputs) write(env *environment, f *generateFlags, prompt string, pipe 
 	for i, img := range res.Images {
 		p := picture{
 			Path: o.paths[i], Prompt: prompt, Prompt2: f.prompt2, Negative: f.negative, Seed: res.Seeds[i], Model: cmp.Or(f.model, demo.Name),
-			Pipeline: pipe.Class(), Width: res.Width, Height: res.Height, Steps: res.Steps, TrueCFG: f.trueCFG, DType: f.dtype, LoRAs: f.loras,
+			Pipeline: pipe.Class(), Width: res.Width, Height: res.Height, Steps: res.Steps, TrueCFG: f.trueCFG, DType: f.dtype, LoRAs: f.loras, Image: f.image, Mask: f.mask, Strength: f.strength,
 			Version: gesso.Version,
 		}
 		if !math.IsNaN(res.Guidance) {

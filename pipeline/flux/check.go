@@ -20,6 +20,9 @@ func (r *run) check() error {
 	if err := pipeline.CheckScales(q); err != nil {
 		return err
 	}
+	if err := r.checkImage(); err != nil {
+		return err
+	}
 	settings := &r.p.settings
 	r.maxLength = pipeline.DefaultInt(q.MaxSequenceLength, pipeline.DefaultInt(settings.MaxSequenceLength, defaultMaxLength))
 	switch {

@@ -32,7 +32,8 @@ type run struct {
 	generators []*rng.Generator
 	calls      struct{ clip, t5, transformer int }
 	prompt     embeds
-	negative   *embeds // nil without true CFG
+	negative   *embeds  // nil without true CFG
+	inpaint    *inpaint // nil without a mask
 }
 
 // Generate runs one request.
@@ -59,11 +60,19 @@ func (p *Pipeline) Generate(ctx context.Context, req pipeline.Request) (*pipelin
 
 	start = time.Now()
 	h, w := p.latentSize(r.Request.Height, r.Request.Width)
-	latents, err := r.initialLatents(h, w)
+	s, err := r.schedule(h / 2 * (w / 2))
 	if err != nil {
 		return nil, err
 	}
-	if latents, err = r.denoise(ctx, latents, h, w); err != nil {
+	first := r.firstStep(len(s.Timesteps()))
+	if err := s.SetBeginIndex(first); err != nil {
+		return nil, err
+	}
+	latents, err := r.initialLatents(s, s.Timesteps()[first], h, w)
+	if err != nil {
+		return nil, err
+	}
+	if latents, err = r.denoise(ctx, s, s.Timesteps()[first:], latents, h, w); err != nil {
 		return nil, err
 	}
 	r.Dump("latents.final", latents)
@@ -133,10 +142,14 @@ func (r *run) givenEmbeds(name string, prompt, pooled *tensor.Array, prefix stri
 	return e, nil
 }
 
-func (r *run) initialLatents(h, w int) (latents *tensor.Array, err error) {
-	if r.Request.Latents != nil {
-		latents, err = r.givenLatents(r.Request.Latents, r.batch, h, w)
-	} else {
+// initialLatents returns what the loop begins with, at timestep t.
+func (r *run) initialLatents(s scheduler.Scheduler, t float32, h, w int) (latents *tensor.Array, err error) {
+	switch q := &r.Request; {
+	case q.Image != nil:
+		latents, err = r.startFromImage(s, t, h, w)
+	case q.Latents != nil:
+		latents, err = r.givenLatents(q.Latents, r.batch, h, w)
+	default:
 		latents, err = r.noise(r.dtype(), r.batch, h, w)
 	}
 	if err == nil {
@@ -163,20 +176,15 @@ func (r *run) schedule(tokens int) (scheduler.Scheduler, error) {
 	}
 	r.Dump("sigmas", tensor.FromFloat32(s.Sigmas(), len(s.Sigmas())))
 	r.Dump("timesteps", tensor.FromFloat32(s.Timesteps(), len(s.Timesteps())))
-	return s, s.SetBeginIndex(0)
+	return s, nil
 }
 
-// denoise takes the initial latents to the final ones.
-func (r *run) denoise(ctx context.Context, latents *tensor.Array, h, w int) (*tensor.Array, error) {
-	s, err := r.schedule(latents.Shape[1])
-	if err != nil {
-		return nil, err
-	}
+// denoise takes the initial latents to the final ones, over the given timesteps of s.
+func (r *run) denoise(ctx context.Context, s scheduler.Scheduler, times []float32, latents *tensor.Array, h, w int) (*tensor.Array, error) {
 	d, err := r.newDenoiser(h, w)
 	if err != nil {
 		return nil, err
 	}
-	times := s.Timesteps()
 	r.Result.Steps = len(times)
 	for i, t := range times {
 		if err := ctx.Err(); err != nil {
@@ -192,10 +200,19 @@ func (r *run) denoise(ctx context.Context, latents *tensor.Array, h, w int) (*te
 		if latents, err = s.Step(v, t, latents, r.generators[0].Randn); err != nil {
 			return nil, err
 		}
+		r.Dump(fmt.Sprintf("latents.after_step_%d", i), latents)
+		if r.inpaint != nil {
+			var next *float32
+			if i+1 < len(times) {
+				next = &times[i+1]
+			}
+			if latents, err = r.inpaint.keep(s, latents, next); err != nil {
+				return nil, err
+			}
+		}
 		if err := pipeline.CheckFinite(fmt.Sprintf("step %d of the transformer", i+1), latents); err != nil {
 			return nil, err
 		}
-		r.Dump(fmt.Sprintf("latents.after_step_%d", i), latents)
 		r.Result.Timing.Steps = append(r.Result.Timing.Steps, time.Since(start))
 		stop, err := r.onStep(i, t, &latents)
 		if err != nil {
@@ -258,7 +275,11 @@ func (r *run) newDenoiser(h, w int) (*denoiser, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.Dump("prepare_latents.out1", ids)
+		if r.inpaint != nil {
+			r.Dump("prepare_latents.out3", ids)
+		} else {
+			r.Dump("prepare_latents.out1", ids)
+		}
 		r.Dump("transformer.call0.in.img_ids", ids)
 		r.Dump("transformer.call0.in.txt_ids", tensor.New(r.dtype(), len(text), 3))
 	}
