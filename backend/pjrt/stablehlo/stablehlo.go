@@ -37,6 +37,9 @@ type Options struct {
 	// Kernel returns what writes a composite node in a way of its own, or nil for its decomposition.
 	Kernel func(n *graph.Node) Kernel
 
+	// Rewrite, if set, changes a graph before it is written. Inputs and outputs must stay as they are.
+	Rewrite func(g *graph.Graph) (*graph.Graph, error)
+
 	// ErfInPrimitives writes erf as a polynomial in place of chlo.erf, for a parser that lacks the CHLO dialect.
 	ErfInPrimitives bool
 }
@@ -46,6 +49,12 @@ type Kernel func(w *Writer, n *graph.Node, in []Value) (Value, error)
 
 // Text returns the module for g. Its entry is @main, as PJRT wants; g's name is the module's.
 func Text(g *graph.Graph, o Options) (string, error) {
+	if o.Rewrite != nil {
+		var err error
+		if g, err = o.Rewrite(g); err != nil {
+			return "", fmt.Errorf("stablehlo: rewrite: %w", err)
+		}
+	}
 	low, err := lower(g, o)
 	if err != nil {
 		return "", err

@@ -1,0 +1,197 @@
+package mosaic
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/gesso-go/gesso/tensor"
+)
+
+func random(r *rand.Rand, element string, scale float64, rows, cols int) cell {
+	c := cell{[]int{rows, cols}, element, make([]float64, rows*cols)}
+	for i := range c.v {
+		c.v[i] = rounded(element, r.NormFloat64()*scale)
+	}
+	return c
+}
+
+func unset(rows, cols int) cell {
+	c := cell{[]int{rows, cols}, "bf16", make([]float64, rows*cols)}
+	for i := range c.v {
+		c.v[i] = math.NaN()
+	}
+	return c
+}
+
+// compare returns the relative error in the Frobenius norm; NaN counts as infinite.
+func compare(got, want []float64) float64 {
+	var e, n float64
+	for i := range want {
+		d := got[i] - want[i]
+		if math.IsNaN(d) {
+			return math.Inf(1)
+		}
+		e, n = e+d*d, n+want[i]*want[i]
+	}
+	return math.Sqrt(e / n)
+}
+
+func attentionReference(q, k, v cell, heads, d int, scale float64) []float64 {
+	n, m, w := q.shape[0], k.shape[0], heads*d
+	out := make([]float64, n*w)
+	p := make([]float64, m)
+	for h := range heads {
+		for i := range n {
+			top, sum := math.Inf(-1), 0.0
+			for j := range m {
+				s := 0.0
+				for c := range d {
+					s += q.v[i*w+h*d+c] * k.v[j*w+h*d+c]
+				}
+				p[j] = s * scale
+				top = max(top, p[j])
+			}
+			for j := range m {
+				p[j] = math.Exp(p[j] - top)
+				sum += p[j]
+			}
+			for c := range d {
+				o := 0.0
+				for j := range m {
+					o += p[j] * v.v[j*w+h*d+c]
+				}
+				out[i*w+h*d+c] = o / sum
+			}
+		}
+	}
+	return out
+}
+
+// The text computes attention at lengths that fill no block, whatever lies outside the operands.
+func TestAttention(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, s := range []attentionShape{
+		{heads: 1, headSize: 128, queries: 128, keys: 256, tile: tile{128, 128, false}},
+		{heads: 2, headSize: 128, queries: 140, keys: 300, tile: tile{128, 128, false}},
+		{heads: 2, headSize: 64, queries: 100, keys: 300, tile: tile{128, 256, false}},
+		{heads: 4, headSize: 64, queries: 20, keys: 129, tile: tile{128, 128, false}},
+		{heads: 1, headSize: 128, queries: 1, keys: 1, tile: tile{128, 128, false}},
+		{heads: 1, headSize: 128, queries: 17, keys: 100, tile: tile{128, 128, false}},
+	} {
+		for _, columns := range []bool{false, true} {
+			s := s
+			s.tile.columns = columns
+			t.Run(fmt.Sprintf("%dx%d_%d_%d_%v", s.heads, s.headSize, s.queries, s.keys, columns), func(t *testing.T) {
+				w := s.heads * s.headSize
+				q, k, v := random(r, "bf16", 3, s.queries, w), random(r, "bf16", 3, s.keys, w), random(r, "bf16", 1, s.keys, w)
+				scale := 1 / math.Sqrt(float64(s.headSize))
+				want := attentionReference(q, k, v, s.heads, s.headSize, scale)
+				s.scale = scale * math.Log2E
+				check := func(q cell, want []float64) {
+					t.Helper()
+					got := execute(t, attentionBody(s), []float64{float64(s.keys)}, []cell{q, k, v, unset(s.queries, w)})
+					if e := compare(got.v, want); e > 2.5e-3 {
+						t.Errorf("relative error %.3g", e)
+					}
+				}
+				check(q, want)
+				for i, x := range q.v { // scaled queries, as norm and rotation give them
+					q.v[i] = rounded("bf16", x*s.scale)
+				}
+				want = attentionReference(q, k, v, s.heads, s.headSize, math.Ln2)
+				s.scale = 1
+				check(q, want)
+			})
+		}
+	}
+}
+
+func normRopeReference(x, w, c, s cell, heads, d, offset int, eps, scale float64) []float64 {
+	n, width := x.shape[0], heads*d
+	out := make([]float64, n*width)
+	for i := range n {
+		for h := range heads {
+			row := x.v[i*width+h*d:][:d]
+			ms := 0.0
+			for _, v := range row {
+				ms += v * v
+			}
+			r := 1 / math.Sqrt(ms/float64(d)+eps)
+			for p := range d / 2 {
+				a, b := row[2*p]*r*w.v[2*p], row[2*p+1]*r*w.v[2*p+1]
+				at := (i + offset) * d
+				out[i*width+h*d+2*p] = (a*c.v[at+2*p] - b*s.v[at+2*p]) * scale
+				out[i*width+h*d+2*p+1] = (b*c.v[at+2*p+1] + a*s.v[at+2*p+1]) * scale
+			}
+		}
+	}
+	return out
+}
+
+// The text normalises and rotates, also where its rows are not the first of the tables.
+func TestNormRope(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	const d = 128
+	for _, s := range []normRopeShape{
+		{heads: 2, rows: 256, block: 128, scale: 1},
+		{heads: 3, rows: 300, block: 128, scale: 0.1275},
+		{heads: 1, rows: 100, block: 128, offset: 2, scale: 1},
+		{heads: 2, rows: 17, block: 32, scale: 1, roundFirst: true},
+	} {
+		t.Run(fmt.Sprintf("%d_%d_%d", s.heads, s.rows, s.offset), func(t *testing.T) {
+			s.headSize, s.eps = d, 1e-6
+			tableRows := s.rows + s.offset*s.block
+			x, w := random(r, "bf16", 2, s.rows, s.heads*d), random(r, "bf16", 1, 1, d)
+			c, sn := random(r, "f32", 1, tableRows, d), random(r, "f32", 1, tableRows, d)
+			for i := 0; i < len(c.v); i += 2 {
+				angle := r.Float64() * 6
+				c.v[i], sn.v[i] = rounded("f32", math.Cos(angle)), rounded("f32", math.Sin(angle))
+				c.v[i+1], sn.v[i+1] = c.v[i], sn.v[i]
+			}
+			got := execute(t, normRopeBody(s), nil, []cell{x, w, c, sn, unset(s.rows, s.heads*d)})
+			want := normRopeReference(x, w, c, sn, s.heads, d, s.offset*s.block, s.eps, s.scale)
+			if e := compare(got.v, want); e > 3e-3 {
+				t.Errorf("relative error %.3g", e)
+			}
+		})
+	}
+}
+
+// A kernel is only called with operands of its own shapes: others would compile, and read what isn't there.
+func TestOperandsFit(t *testing.T) {
+	k := attentionKernel(attentionShape{heads: 2, headSize: 64, queries: 100, keys: 100, scale: 1, tile: tile{128, 128, false}})
+	if len(k.operands) != 4 || !k.operands[1].Equal(typeOf(tensor.BF16, 100, 128)) || !k.result.Equal(k.operands[1]) {
+		t.Errorf("operands %v, result %v", k.operands, k.result)
+	}
+	if _, err := k.write(nil); err == nil {
+		t.Error("a call without operands was written")
+	}
+}
+
+func TestTiles(t *testing.T) {
+	for _, c := range chips {
+		for _, n := range []int{1, 100, 512, 1357, 4096, 4608, 16896, 65536} {
+			tl := c.tileFor(n, n)
+			if tl.queries%lanes != 0 || tl.keys%lanes != 0 || tl.queries > c.attention.queries || tl.keys > c.attention.keys {
+				t.Errorf("%s: %d tokens: %+v", c.Generation, n, tl)
+			}
+			if waste := ceil(n, tl.queries)*tl.queries - n; n > 4096 && waste > n/20 {
+				t.Errorf("%s: %d tokens: %+v leaves %d rows empty", c.Generation, n, tl, waste)
+			}
+		}
+	}
+}
+
+func TestParseTopology(t *testing.T) {
+	for in, want := range map[string]string{
+		"v6e:1x1": "v6e:1x1", "v5e:2x4": "v5e:2x4", "v7x:2x2x1": "tpu7x:2x2x1", "tpu7x:1x1x1": "tpu7x:1x1x1", "v5p:1x1": "v5p:1x1x1",
+		"v6e": "", "v6e-8": "", "v8:1x1": "", ":1x1": "", "v6e:": "", "v6e:0x1": "", "v6e:1": "", "v6e:1x1x1x1": "", "v6e:01x1": "", "TPU v4:1x1": "",
+	} {
+		got, _, err := ParseTopology(in)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v", in, got, err)
+		}
+	}
+}

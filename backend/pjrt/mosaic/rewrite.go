@@ -1,0 +1,231 @@
+package mosaic
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/gesso-go/gesso/graph"
+	"github.com/gesso-go/gesso/tensor"
+)
+
+// attentionAttr replaces graph.AttentionAttr of attention that this package writes.
+type attentionAttr struct{ scale float64 } // times log2(e); 1 where the queries are scaled
+
+// normRopeAttr is the attribute of a rope whose operands are x (B, N, H, D), the norm's weight (D), cos and sin: norm and
+// rotation in one.
+type normRopeAttr struct {
+	norm  graph.RMSNormAttr
+	scale float64
+	first int // row of the tables that belongs to x's first
+}
+
+func appendFloats(b []byte, vs ...float64) []byte {
+	for _, v := range vs {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+	}
+	return b
+}
+
+func (a attentionAttr) AppendKey(b []byte) []byte { return appendFloats(append(b, 'm'), a.scale) }
+func (a normRopeAttr) AppendKey(b []byte) []byte {
+	return appendFloats(a.norm.AppendKey(append(b, 'm')), a.scale, float64(a.first))
+}
+
+// rewriter puts what the kernels compute into single nodes.
+type rewriter struct {
+	chip  Chip
+	plain bool // kernels are not to be used
+	users map[*graph.Node][]*graph.Node
+	at    map[*graph.Node]*graph.Node
+	err   error
+}
+
+// rewrite returns g with attention, and norm and rotation of queries and keys, as nodes that the kernels write. Parts of a
+// sequence that are joined are joined after their norm and rotation, as matrices of rows: a join of heads would be a copy
+// into another layout.
+func (r *rewriter) rewrite(g *graph.Graph) (*graph.Graph, error) {
+	r.users, r.at = map[*graph.Node][]*graph.Node{}, map[*graph.Node]*graph.Node{}
+	for _, n := range g.Nodes {
+		for _, c := range n.In {
+			r.users[c] = append(r.users[c], n)
+		}
+	}
+	for _, o := range g.Outputs {
+		r.users[o] = append(r.users[o], nil)
+	}
+	for _, n := range g.Nodes {
+		r.at[n] = r.node(n)
+	}
+	outs := make([]*graph.Node, len(g.Outputs))
+	for i, o := range g.Outputs {
+		outs[i] = r.new(o)
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return graph.New(g.Name, g.Inputs, outs)
+}
+
+// new is what has become of n.
+func (r *rewriter) new(n *graph.Node) *graph.Node {
+	if m, ok := r.at[n]; ok {
+		return m
+	}
+	return n
+}
+
+func (r *rewriter) make(op graph.Op, attr graph.Attr, in ...*graph.Node) *graph.Node {
+	n, err := graph.Make(op, attr, in...)
+	if err != nil {
+		if r.err == nil {
+			r.err = err
+		}
+		return in[0]
+	}
+	return n
+}
+
+func (r *rewriter) node(n *graph.Node) *graph.Node {
+	switch n.Op {
+	case graph.Rope:
+		if m := r.rope(n); m != nil {
+			return m
+		}
+	case graph.Attention:
+		if r.attends(n) {
+			scale := n.Attr.(graph.AttentionAttr).Scale * math.Log2E
+			if r.foldable(n.In[0]) && !r.plain && r.covers(n) {
+				scale = 1
+			}
+			return &graph.Node{Op: n.Op, Attr: attentionAttr{scale}, In: []*graph.Node{r.new(n.In[0]), r.new(n.In[1]), r.new(n.In[2])}, Type: n.Type}
+		}
+	case graph.Concatenate:
+		if m := r.join(n); m != nil {
+			return m
+		}
+	}
+	in := make([]*graph.Node, len(n.In))
+	changed := false
+	for i, c := range n.In {
+		in[i] = r.new(c)
+		changed = changed || in[i] != c
+	}
+	if !changed {
+		return n
+	}
+	return &graph.Node{Op: n.Op, Attr: n.Attr, In: in, Type: n.Type}
+}
+
+// attends reports whether this package writes an attention, as a kernel or in plain operations.
+func (r *rewriter) attends(n *graph.Node) bool {
+	a := n.Attr.(graph.AttentionAttr)
+	q, k := n.In[0].Shape, n.In[1].Shape
+	return n.DType == tensor.BF16 && a.Scale > 0 && !a.Bias && !a.Mask && !a.Causal && q[2] == k[2] && q[1] > 0 && k[1] > 0
+}
+
+// covers reports whether the attention kernel can compute n.
+func (r *rewriter) covers(n *graph.Node) bool {
+	s, ok := r.chip.attentionShape(n)
+	return ok && s.vmemBytes() <= r.chip.vmem
+}
+
+// attentionShape returns the shape of the kernel for one row of n's batch.
+func (c Chip) attentionShape(n *graph.Node) (attentionShape, bool) {
+	q, k := n.In[0].Shape, n.In[1].Shape
+	s := attentionShape{heads: q[2], headSize: q[3], queries: q[1], keys: k[1], tile: c.tileFor(q[1], k[1])}
+	return s, (s.headSize == 64 || s.headSize == 128) && s.heads%s.headsPerBlock() == 0
+}
+
+// normed returns the norm that n is, if the kernel covers it.
+func (r *rewriter) normed(n *graph.Node) bool {
+	if n.Op != graph.RMSNorm || n.DType != tensor.BF16 || len(n.Shape) != 4 {
+		return false
+	}
+	return n.Attr.(graph.RMSNormAttr).Weight
+}
+
+// parts returns the norms that a rope rotates, in the order of the sequence; nil if it rotates something else.
+func (r *rewriter) parts(rope *graph.Node) []*graph.Node {
+	if r.plain || rope.Attr == nil || rope.DType != tensor.BF16 || rope.Shape[3] != lanes || rope.In[1].DType != tensor.F32 {
+		return nil
+	}
+	if a, ok := rope.Attr.(graph.RopeAttr); !ok || a.HalfSplit {
+		return nil
+	}
+	x := rope.In[0]
+	if r.normed(x) {
+		return []*graph.Node{x}
+	}
+	if x.Op != graph.Concatenate || x.Attr.(graph.ConcatenateAttr).Axis != 1 {
+		return nil
+	}
+	for _, p := range x.In {
+		if !r.normed(p) {
+			return nil
+		}
+	}
+	return x.In
+}
+
+// foldable reports whether q is written by the norm-and-rotation kernel for one attention only, which then need not scale.
+func (r *rewriter) foldable(q *graph.Node) bool {
+	if q.Op != graph.Rope || r.parts(q) == nil || len(r.users[q]) != 1 {
+		return false
+	}
+	a := r.users[q][0]
+	return a != nil && a.Op == graph.Attention && a.In[0] == q && a.In[1] != q && a.In[2] != q && r.attends(a) && r.covers(a)
+}
+
+// rope writes norm and rotation of each part, joined as rows.
+func (r *rewriter) rope(n *graph.Node) *graph.Node {
+	parts := r.parts(n)
+	if parts == nil {
+		return nil
+	}
+	scale := 1.0
+	if r.foldable(n) {
+		scale = r.users[n][0].Attr.(graph.AttentionAttr).Scale * math.Log2E
+	}
+	cos, sin := r.new(n.In[1]), r.new(n.In[2])
+	rows := make([]*graph.Node, len(parts))
+	first := 0
+	for i, p := range parts {
+		rows[i] = &graph.Node{
+			Op: graph.Rope, Attr: normRopeAttr{p.Attr.(graph.RMSNormAttr), scale, first},
+			In: []*graph.Node{r.new(p.In[0]), r.new(p.In[1]), cos, sin}, Type: p.Type,
+		}
+		first += p.Shape[1]
+	}
+	return r.joined(rows)
+}
+
+// join is a concatenation of heads along the sequence, made of rows.
+func (r *rewriter) join(n *graph.Node) *graph.Node {
+	if len(n.Shape) != 4 || n.Attr.(graph.ConcatenateAttr).Axis != 1 || len(n.In) < 2 {
+		return nil
+	}
+	parts := make([]*graph.Node, len(n.In))
+	for i, p := range n.In {
+		if p.Op != graph.Reshape || len(p.In[0].Shape) != 3 || p.In[0].Shape[2] != p.Shape[2]*p.Shape[3] {
+			return nil
+		}
+		parts[i] = r.new(p)
+	}
+	return r.joined(parts)
+}
+
+// joined concatenates values (B, N, H, D) along N through (B, N, H·D).
+func (r *rewriter) joined(parts []*graph.Node) *graph.Node {
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	s := parts[0].Shape
+	total := 0
+	flat := make([]*graph.Node, len(parts))
+	for i, p := range parts {
+		flat[i] = r.make(graph.Reshape, graph.ReshapeAttr{Shape: tensor.Shape{s[0], p.Shape[1], s[2] * s[3]}}, p)
+		total += p.Shape[1]
+	}
+	x := r.make(graph.Concatenate, graph.ConcatenateAttr{Axis: 1}, flat...)
+	return r.make(graph.Reshape, graph.ReshapeAttr{Shape: tensor.Shape{s[0], total, s[2], s[3]}}, x)
+}
