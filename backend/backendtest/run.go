@@ -59,6 +59,26 @@ func RunSame(t *testing.T, a, b NewClient) {
 	}
 }
 
+// RunAgree tests that two backends agree on every program of the table, within the tolerance that each has of the
+// reference interpreter.
+func RunAgree(t *testing.T, a, b NewClient) {
+	x, y := open(t, a), open(t, b)
+	for _, p := range table() {
+		g, err := p.graph()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(p.name, func(t *testing.T) {
+			want, got := evaluate(t, x, g, p.in), evaluate(t, y, g, p.in)
+			for i := range want {
+				if err := p.tol.compare(got[i], want[i]); err != nil {
+					t.Errorf("output %d: %v\n%s", i, err, excerpt(g))
+				}
+			}
+		})
+	}
+}
+
 // program is one entry of the table.
 type program struct {
 	name  string

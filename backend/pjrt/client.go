@@ -113,6 +113,12 @@ func (c *Client) describe(p *capi.Plugin) error {
 		return err
 	}
 	c.family = name
+	if name == "cpu" {
+		c.o.Flags = withDefaults(c.o.Flags, cpuFlags)
+		if _, minor := p.Version(); minor < exactErf {
+			c.o.Text.ErfInPrimitives = true
+		}
+	}
 	c.onHost = name == "cpu" && !c.o.HostCopy
 	if c.o.Name == "" {
 		c.o.Name = name

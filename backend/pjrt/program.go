@@ -24,6 +24,20 @@ type Program struct {
 // flags are XLA's options for every program. Rounding is part of an operation: XLA must not leave a conversion out.
 var flags = map[string]any{"xla_allow_excess_precision": false}
 
+// cpuFlags are those for XLA's CPU compiler. Some versions of it let a maximum forget a NaN unless they are told.
+var cpuFlags = map[string]any{"xla_cpu_enable_fast_min_max": false}
+
+// exactErf is the minor version of PJRT from which XLA's CPU compiler has an erf that is 1 at infinity. (Measured: 0.81
+// has not, 0.106 has.)
+const exactErf = 100
+
+// withDefaults returns own with what it doesn't say.
+func withDefaults(own, defaults map[string]any) map[string]any {
+	all := maps.Clone(defaults)
+	maps.Copy(all, own)
+	return all
+}
+
 // strictEffort is the compiler's effort for a program of one operation, such as strict mode makes: there is nothing to
 // schedule or to fuse, and many such programs are compiled.
 const strictEffort = -1
