@@ -17,10 +17,14 @@ type kernel struct {
 	kind  wordKind
 	flip  bool   // int8: the bytes of A have 128 added
 	cols  int    // width of a panel and of a tile; two vectors where there is a vec
-	tiles []tile // tallest first
+	tiles []tile // tallest first; or
+	panel panel
 	block blocking
 	vec   *vectorOps
 }
+
+// panel computes any number of rows, 32 columns wide; kw is a multiple of 16. Its arguments are as those of a tile.
+type panel func(rows, kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
 
 // wordKind is what the 4 bytes of a word are, the first element being the lowest.
 type wordKind uint8
@@ -53,8 +57,22 @@ func (k *kernel) perWord() int {
 	return 1
 }
 
-// words returns the words that hold n elements.
-func (k *kernel) words(n int) int { return (n + k.perWord() - 1) / k.perWord() }
+// words returns the words that n elements are packed to; those that hold no element are zero.
+func (k *kernel) words(n int) int {
+	w := (n + k.perWord() - 1) / k.perWord()
+	if k.panel != nil {
+		w = (w + 15) &^ 15
+	}
+	return w
+}
+
+// rowUnit returns the rows of the tallest tile.
+func (k *kernel) rowUnit() int {
+	if k.panel != nil {
+		return 32
+	}
+	return k.tiles[0].rows
+}
 
 // choose returns the first kernel of the table that level offers for operands of types a and b.
 func choose(level isa.Level, a, b tensor.DType) (*kernel, error) {

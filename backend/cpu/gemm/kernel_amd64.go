@@ -5,6 +5,18 @@ import "github.com/gesso-go/gesso/backend/cpu/isa"
 // kernels is the table of this architecture, in order of preference.
 var kernels = []kernel{
 	{
+		name: "amx bf16", level: isa.AMX, kind: wordBF16, cols: 32,
+		panel: panelBF16_amx,
+		block: blocking{rows: 256, cols: 512, words: 256}, // a panel's words stay in the first cache
+		vec:   vector512,
+	},
+	{
+		name: "amx int8", level: isa.AMX, kind: wordI8, cols: 32,
+		panel: panelI8_amx,
+		block: blocking{rows: 256, cols: 512, words: 256},
+		vec:   vector512,
+	},
+	{
 		name: "avx512 bf16", level: isa.AVX512BF16, kind: wordBF16, cols: 32,
 		tiles: []tile{{12, tileBF16x12_512}, {8, tileBF16x8_512}, {4, tileBF16x4_512}},
 		block: blocking{rows: 120, cols: 512, words: 512},
@@ -37,6 +49,12 @@ var kernels = []kernel{
 	},
 	portableInt8,
 }
+
+//go:noescape
+func panelBF16_amx(rows, kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+
+//go:noescape
+func panelI8_amx(rows, kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
 
 //go:noescape
 func tileI8x12_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)

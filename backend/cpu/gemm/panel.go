@@ -7,6 +7,7 @@ import "github.com/gesso-go/gesso/tensor"
 func (p *Problem) packPanel(k *kernel, dst []uint32, n0, k0, kn int) {
 	cols := min(k.cols, p.N-n0)
 	size := p.B.DType.Size()
+	clear(dst[(kn+k.perWord()-1)/k.perWord()*k.cols : k.words(kn)*k.cols])
 	if p.RowB {
 		packRows(k, dst, p.B.Data[(k0*p.B.Stride+n0)*size:], p.B.DType, p.B.Stride, cols, kn)
 		return

@@ -105,7 +105,7 @@ func (r *run) do(pool *par.Pool) error {
 	r.wordBlock = split(r.words, k.block.words, 16) // whole vectors, so that only the last block packs a rest
 	r.strideA = r.wordBlock + rowPad
 	// Blocks of rows are multiples of the tallest tile, so that a row meets the same tile whatever the block.
-	r.rowBlock = split(p.M, k.block.rows, k.tiles[0].rows)
+	r.rowBlock = split(p.M, k.block.rows, k.rowUnit())
 	r.colBlock = split(p.N, k.block.cols, k.cols)
 	oneRow := p.M <= r.rowBlock
 	if oneRow {
@@ -241,6 +241,10 @@ func (r *run) panelB(s *scratch, col, w int) []uint32 {
 func (r *run) panel(c []float32, ldc int, a, b []uint32, rows, w int) {
 	kw, acc := min(r.wordBlock, r.words-w), min(w, 1)
 	lda := uintptr(r.strideA) * 4
+	if r.k.panel != nil {
+		r.k.panel(rows, kw, &a[0], lda, &b[0], &c[0], uintptr(ldc)*4, acc)
+		return
+	}
 	i := 0
 	for _, t := range r.k.tiles {
 		for ; rows-i >= t.rows; i += t.rows {
@@ -251,6 +255,9 @@ func (r *run) panel(c []float32, ldc int, a, b []uint32, rows, w int) {
 
 // paddedRows returns the rows that the tiles for m rows compute.
 func (k *kernel) paddedRows(m int) int {
+	if k.panel != nil {
+		return m
+	}
 	last := k.tiles[len(k.tiles)-1].rows
 	return (m + last - 1) / last * last
 }

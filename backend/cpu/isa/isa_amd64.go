@@ -16,6 +16,9 @@ func Available() []Level {
 	levels = append(levels, AVX512)
 	if x.HasAVX512BF16 && x.HasAVX512VNNI {
 		levels = append(levels, AVX512BF16)
+		if hasAMX() {
+			levels = append(levels, AMX)
+		}
 	}
 	return levels
 }

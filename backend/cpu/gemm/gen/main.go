@@ -12,10 +12,11 @@ import (
 
 func main() {
 	files := map[string]func(*asm){
-		"tile512_amd64.s": tiles512,
-		"tile256_amd64.s": tiles256,
-		"pack512_amd64.s": packs(v512),
-		"pack256_amd64.s": packs(v256),
+		"tile512_amd64.s":  tiles512,
+		"tile256_amd64.s":  tiles256,
+		"panelamx_amd64.s": panelsAMX,
+		"pack512_amd64.s":  packs(v512),
+		"pack256_amd64.s":  packs(v256),
 	}
 	for name, write := range files {
 		a := &asm{}
