@@ -2,6 +2,11 @@
 //
 //	go run ./bench/checkpoint -dtype bf16 DIR
 //	gesso generate --model DIR --height 512 --width 512 --steps 2 --stats s.json "a cat"
+//
+// With -arch it writes the transformer of a published model alone, of any number of blocks:
+//
+//	go run ./bench/checkpoint -arch sd3.5-medium DIR
+//	gesso bench step --arch sd3.5-medium --weights DIR
 package main
 
 import (
@@ -13,6 +18,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/gesso-go/gesso/bench/random"
+	"github.com/gesso-go/gesso/bench/step"
 	"github.com/gesso-go/gesso/model/clip"
 	"github.com/gesso-go/gesso/model/flux"
 	"github.com/gesso-go/gesso/model/t5"
@@ -24,13 +31,21 @@ import (
 
 func main() {
 	dtype := flag.String("dtype", "bf16", "dtype of the weights")
+	arch := flag.String("arch", "", "write only the transformer of this network, see gesso bench step --help")
+	layers := flag.String("layers", "all", "with -arch: repeated blocks of each kind")
 	source := flag.String("tokenizers", "testdata/golden/checkpoints/flux_schnell", "folder that tokenizers and scheduler are copied from")
 	flag.Parse()
 	if flag.NArg() != 1 {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(*dtype, *source, flag.Arg(0)); err != nil {
+	var err error
+	if *arch != "" {
+		err = transformer(*arch, *layers, *dtype, flag.Arg(0))
+	} else {
+		err = run(*dtype, *source, flag.Arg(0))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -94,6 +109,47 @@ func run(dtype, source, dir string) error {
 		}
 	}
 	return nil
+}
+
+// transformer writes one network of real size, with numbers that keep activations at their scale.
+func transformer(arch, layers, dtype, dir string) error {
+	d, err := tensor.ParseDType(dtype)
+	if err != nil {
+		return err
+	}
+	model, class, config, err := step.Network(step.Options{Arch: arch, Layers: layers})
+	if err != nil {
+		return err
+	}
+	if class == "" {
+		return fmt.Errorf("-arch %s: not a transformer", arch)
+	}
+	keys := map[string]any{"_class_name": class}
+	b, err := json.Marshal(config)
+	if err == nil {
+		err = json.Unmarshal(b, &keys)
+	}
+	if err == nil {
+		b, err = json.MarshalIndent(keys, "", "  ")
+	}
+	if err != nil {
+		return err
+	}
+	folder := filepath.Join(dir, "transformer")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(folder, "config.json"), b, 0o644); err != nil {
+		return err
+	}
+	arrays := map[string]*tensor.Array{}
+	w := random.New(d)
+	for name, s := range nn.Shapes(model) {
+		if arrays[name], err = w.Make(name, s); err != nil {
+			return err
+		}
+	}
+	return weights.Save(filepath.Join(folder, "diffusion_pytorch_model.safetensors"), arrays, map[string]string{"format": "pt"})
 }
 
 func write(c component, d tensor.DType, source, dir string) error {

@@ -106,15 +106,6 @@ type Params struct {
 // Params returns what the model expects.
 func (w *Weights) Params(e *engine.Engine, model any) *Params { return &Params{w, e, nn.Shapes(model)} }
 
-// Count returns the number of elements.
-func (p *Params) Count() int64 {
-	n := int64(0)
-	for _, s := range p.shapes {
-		n += int64(s.Size())
-	}
-	return n
-}
-
 // Names lists the parameters.
 func (p *Params) Names() []string { return slices.Sorted(maps.Keys(p.shapes)) }
 

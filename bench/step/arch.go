@@ -15,6 +15,8 @@ import (
 // network is a model that waits for its parameters, and what one call of it takes.
 type network struct {
 	model   any
+	class   string // of Diffusers, and its configuration; empty for what is no transformer
+	config  any
 	layers  string
 	tokens  int
 	inputs  []*tensor.Array
@@ -43,6 +45,16 @@ var archs = map[string]arch{
 // Archs lists what Options.Arch may be.
 func Archs() []string { return slices.Sorted(maps.Keys(archs)) }
 
+// Network returns an unbound model and the name and configuration that Diffusers has for it.
+func Network(o Options) (model any, class string, config any, err error) {
+	o = o.withDefaults()
+	n, err := o.network()
+	if err != nil {
+		return nil, "", nil, err
+	}
+	return n.model, n.class, n.config, nil
+}
+
 // network builds the network that o asks for.
 func (o *Options) network() (*network, error) {
 	a, ok := archs[o.Arch]
@@ -52,8 +64,8 @@ func (o *Options) network() (*network, error) {
 	if o.DType != tensor.F32 && !o.DType.IsHalf() {
 		return nil, fmt.Errorf("dtype %s: expected f32, bf16 or f16", o.DType)
 	}
-	if o.Height < 16 || o.Width < 16 || o.Batch < 1 {
-		return nil, fmt.Errorf("height %d, width %d, batch %d: expected at least 16, 16, 1", o.Height, o.Width, o.Batch)
+	if o.Height < 16 || o.Width < 16 || o.Batch < 1 || o.Text < 0 {
+		return nil, fmt.Errorf("height %d, width %d, batch %d, text %d: expected at least 16, 16, 1, 0", o.Height, o.Width, o.Batch, o.Text)
 	}
 	layers := a.layers
 	if o.Layers != "" && o.Layers != "all" {
@@ -75,6 +87,14 @@ func (o *Options) network() (*network, error) {
 	}
 	n.layers = join(layers)
 	return n, nil
+}
+
+// text is the length of the prompt in tokens.
+func (o *Options) text(usual int) int {
+	if o.Text > 0 {
+		return o.Text
+	}
+	return usual
 }
 
 func join(ns []int) string {

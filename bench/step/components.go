@@ -48,9 +48,10 @@ func t5XXL(o *Options, layers []int) (*network, error) {
 		return nil, err
 	}
 	m := t5.New(c)
+	n := o.text(t5Text)
 	return &network{
-		model: m, tokens: t5Text,
-		inputs:  []*tensor.Array{tokens(o.Batch, t5Text, c.VocabSize), c.BucketTable(t5Text)},
+		model: m, tokens: n,
+		inputs:  []*tensor.Array{tokens(o.Batch, n, c.VocabSize), c.BucketTable(n)},
 		forward: func(in []engine.Value) []engine.Value { return []engine.Value{m.Forward(in[0], in[1])} },
 	}, nil
 }

@@ -1,6 +1,8 @@
 package step
 
 import (
+	"slices"
+
 	"github.com/gesso-go/gesso/engine"
 	"github.com/gesso-go/gesso/model/flux"
 	"github.com/gesso-go/gesso/nn"
@@ -19,16 +21,16 @@ func flux1(o *Options, layers []int) (*network, error) {
 	}
 	m := flux.New(c)
 	h, w := o.Height/16, o.Width/16 // tokens: patches of 2×2 latents of 8×8 pixels
-	text := make([][]float64, fluxText)
+	text := make([][]float64, o.text(fluxText))
 	for i := range text {
 		text[i] = []float64{0, 0, 0}
 	}
-	ids := grid(text, h, w, 3, 1)
+	ids := grid(slices.Clone(text), h, w, 3, 1)
 	cos, sin := c.Rope(ids)
 	return &network{
-		model: m, tokens: len(ids),
+		model: m, class: "FluxTransformer2DModel", config: c, tokens: len(ids),
 		inputs: []*tensor.Array{
-			wave(o.DType, o.Batch, h*w, c.InChannels), wave(o.DType, o.Batch, fluxText, c.JointDim), wave(o.DType, o.Batch, c.PooledDim),
+			wave(o.DType, o.Batch, h*w, c.InChannels), wave(o.DType, o.Batch, len(text), c.JointDim), wave(o.DType, o.Batch, c.PooledDim),
 			wave(o.DType, o.Batch), wave(tensor.F32, o.Batch), cos, sin,
 		},
 		forward: func(in []engine.Value) []engine.Value {

@@ -1,6 +1,8 @@
 package step
 
 import (
+	"slices"
+
 	"github.com/gesso-go/gesso/engine"
 	"github.com/gesso-go/gesso/model/flux2"
 	"github.com/gesso-go/gesso/nn"
@@ -28,16 +30,16 @@ func flux2Network(o *Options, layers []int, c flux2.Config) (*network, error) {
 	}
 	m := flux2.New(c)
 	h, w := o.Height/16, o.Width/16
-	text := make([][]float64, fluxText)
+	text := make([][]float64, o.text(fluxText))
 	for i := range text {
 		text[i] = []float64{0, 0, 0, float64(i)}
 	}
-	ids := grid(text, h, w, 4, 1)
+	ids := grid(slices.Clone(text), h, w, 4, 1)
 	cos, sin := c.Rope(ids)
 	return &network{
-		model: m, tokens: len(ids),
+		model: m, class: "Flux2Transformer2DModel", config: c, tokens: len(ids),
 		inputs: []*tensor.Array{
-			wave(o.DType, o.Batch, h*w, c.InChannels), wave(o.DType, o.Batch, fluxText, c.JointDim),
+			wave(o.DType, o.Batch, h*w, c.InChannels), wave(o.DType, o.Batch, len(text), c.JointDim),
 			wave(o.DType, o.Batch), wave(tensor.F32, o.Batch), cos, sin,
 		},
 		forward: func(in []engine.Value) []engine.Value {

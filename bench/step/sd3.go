@@ -38,9 +38,9 @@ func sd3Network(o *Options, layers []int, c sd3.Config) (*network, error) {
 	}
 	m := sd3.New(c)
 	return &network{
-		model: m, tokens: sd3Text + h*w/4,
+		model: m, class: "SD3Transformer2DModel", config: c, tokens: o.text(sd3Text) + h*w/4,
 		inputs: []*tensor.Array{
-			wave(o.DType, o.Batch, c.InChannels, h, w), wave(o.DType, o.Batch, sd3Text, c.JointDim), wave(o.DType, o.Batch, c.PooledDim),
+			wave(o.DType, o.Batch, c.InChannels, h, w), wave(o.DType, o.Batch, o.text(sd3Text), c.JointDim), wave(o.DType, o.Batch, c.PooledDim),
 			wave(tensor.F32, o.Batch),
 		},
 		forward: func(in []engine.Value) []engine.Value {

@@ -10,6 +10,7 @@ package step
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -19,7 +20,9 @@ import (
 	"github.com/gesso-go/gesso/bench/random"
 	"github.com/gesso-go/gesso/engine"
 	"github.com/gesso-go/gesso/nn"
+	"github.com/gesso-go/gesso/placement"
 	"github.com/gesso-go/gesso/tensor"
+	"github.com/gesso-go/gesso/weights"
 )
 
 // Options say what is timed. Arch must be set; the zero value of the rest is a 1024×1024 picture in f32, all layers.
@@ -28,8 +31,10 @@ type Options struct {
 	Layers        string       // repeated blocks of each kind, such as "2,2"; "" or "all" for the model's own
 	Height, Width int          // of the picture, in pixels
 	Batch         int          // rows of one call
+	Text          int          // tokens of the prompt; 0 means the pipeline's default
 	DType         tensor.DType // F32, BF16 or F16
 	Mode          engine.Mode
+	Weights       string        // folder with a transformer's checkpoint, in place of random weights
 	Threads       int           // 0 means all
 	ISA           string        // forces a level
 	MinSteps      int           // timed at least; 0 means 3
@@ -81,9 +86,18 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	params := random.New(o.DType).Params(eng, net.model)
+	params, done, err := o.params(eng, net.model)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	if err := nn.Bind(net.model, params, o.Arch); err != nil {
 		return nil, err
+	}
+	count := int64(0)
+	for _, name := range params.Names() {
+		shape, _ := params.Shape(name)
+		count += int64(shape.Size())
 	}
 	level, err := isa.Choose(o.ISA)
 	if err != nil {
@@ -92,9 +106,25 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	r := &Result{
 		Arch: o.Arch, Layers: net.layers, Height: o.Height, Width: o.Width, Batch: o.Batch, Tokens: net.tokens,
 		DType: o.DType.String(), Mode: o.Mode.String(), ISA: level.String(), Threads: client.Threads(),
-		Device: client.Devices()[0].Kind, Parameters: params.Count(),
+		Device: client.Devices()[0].Kind, Parameters: count,
 	}
 	return r, r.measure(ctx, &o, eng, counter, net)
+}
+
+// params returns the parameters of a model: random, or those of a checkpoint.
+func (o *Options) params(eng *engine.Engine, model any) (nn.Params, func(), error) {
+	if o.Weights == "" {
+		return random.New(o.DType).Params(eng, model), func() {}, nil
+	}
+	ckpt, err := weights.Open(filepath.Join(o.Weights, "transformer"), weights.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	params := placement.NewResident(eng, ckpt, placement.Options{DType: o.DType})
+	return params, func() {
+		params.Close()
+		ckpt.Close()
+	}, nil
 }
 
 func (o Options) withDefaults() Options {

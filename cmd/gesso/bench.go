@@ -18,10 +18,10 @@ func newBenchCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Time this machine",
-		Args:  exactArgs(0, "a command: step, kernel or start"),
+		Args:  exactArgs(0, "a command: step, kernel, start or peak"),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchStepCommand(env), newBenchKernelCommand(env), newBenchStartCommand(env))
+	cmd.AddCommand(newBenchStepCommand(env), newBenchKernelCommand(env), newBenchStartCommand(env), newBenchPeakCommand(env))
 	return cmd
 }
 
@@ -65,6 +65,8 @@ checkpoint is needed. The model's own code runs, as in gesso generate.`,
 	f.IntVar(&o.Height, "height", 1024, "height in pixels")
 	f.IntVar(&o.Width, "width", 1024, "width in pixels")
 	f.IntVar(&o.Batch, "batch", 1, "rows of one call")
+	f.StringVar(&o.Weights, "weights", "", "folder with a transformer's checkpoint, in place of random weights")
+	f.IntVar(&o.Text, "text", 0, "tokens of the prompt (default: the pipeline's)")
 	f.IntVar(&o.Threads, "threads", 0, "threads (default: all)")
 	f.Float64Var(&seconds, "seconds", 5, "time steps for so long, after a warm-up and at least three of them")
 	f.StringVar(&profile, "profile", "", "write a CPU profile of the timed steps to FILE")
