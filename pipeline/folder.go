@@ -137,6 +137,9 @@ type Weights struct {
 // Bind opens the weights of a component and binds model to them. DType Invalid takes the type that most of the stored
 // parameters have.
 func (f *Folder) Bind(e *engine.Engine, o Options, component string, model any, p placement.Options, ignore ...string) (*Weights, error) {
+	if o.Abstract != nil {
+		return bindAbstract(e, o, component, model, p)
+	}
 	ckpt, err := weights.Open(f.Path(component), weights.Options{Variant: o.Variant})
 	if err != nil {
 		return nil, err
@@ -180,5 +183,8 @@ func (w *Weights) Close() error {
 		return nil
 	}
 	w.Resident.Close()
+	if w.ckpt == nil {
+		return nil
+	}
 	return w.ckpt.Close()
 }

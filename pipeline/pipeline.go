@@ -41,6 +41,8 @@ type Options struct {
 	Scheduler string
 	// Warn is told what the user should know and can go on despite of. Nil drops it.
 	Warn func(string)
+	// Abstract, if set, supplies the parameters, and neither weights nor vocabularies are read.
+	Abstract Abstract
 }
 
 // Output is what Generate makes of the final latents.

@@ -17,7 +17,6 @@ import (
 	"github.com/gesso-go/gesso/placement"
 	"github.com/gesso-go/gesso/scheduler"
 	"github.com/gesso-go/gesso/tokenizer"
-	"github.com/gesso-go/gesso/tokenizer/auto"
 )
 
 // Class is the name in model_index.json.
@@ -69,10 +68,10 @@ func (p *Pipeline) load(f *pipeline.Folder, o pipeline.Options) (err error) {
 	if p.settings, err = f.Settings(); err != nil {
 		return err
 	}
-	if p.tokenizer, err = auto.Load(f.Path("tokenizer"), tokenizer.Options{}); err != nil {
+	if p.tokenizer, err = f.LoadTokenizer(o, "tokenizer"); err != nil {
 		return err
 	}
-	if p.tokenizer2, err = auto.Load(f.Path("tokenizer_2"), tokenizer.Options{}); err != nil {
+	if p.tokenizer2, err = f.LoadTokenizer(o, "tokenizer_2"); err != nil {
 		return err
 	}
 	if p.scheduler, err = pipeline.LoadScheduler(f, o.Scheduler); err != nil {
