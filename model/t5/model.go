@@ -1,4 +1,5 @@
-// Package t5 is the encoder of T5 v1.1, as FLUX.1 and Stable Diffusion 3 use it.
+// Package t5 is the encoder of T5: v1.1 with gated GELU, as FLUX.1 and Stable Diffusion 3 use it, and the original with
+// ReLU.
 //
 // Source: Raffel et al. 2020, Shazeer 2020 (gated GELU); key names as in transformers' T5EncoderModel.
 package t5
@@ -31,7 +32,7 @@ type Config struct {
 func Defaults() Config {
 	return Config{
 		VocabSize: 32128, DModel: 512, DKV: 64, DFF: 2048, Layers: 6, Heads: 8, Buckets: 32, MaxDistance: 128, Eps: 1e-6,
-		FeedForwardProj: "gated-gelu",
+		FeedForwardProj: "relu",
 	}
 }
 
@@ -48,10 +49,8 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("%s must be positive, got %d", f.key, f.v)
 		}
 	}
-	if c.FeedForwardProj != "gated-gelu" {
-		return fmt.Errorf("feed_forward_proj %q is not supported (known: gated-gelu, as in T5 v1.1)", c.FeedForwardProj)
-	}
-	return nil
+	_, _, err := c.feedForward()
+	return err
 }
 
 // SelfAttention has no bias and no scale. The first block's holds the table of relative positions.
@@ -71,17 +70,10 @@ type AttentionLayer struct {
 	Norm nn.RMSNorm    `weight:"layer_norm"`
 }
 
-// Gated is wo(gelu(wi_0 x)·wi_1 x).
-type Gated struct {
-	WI0 nn.Linear `weight:"wi_0"`
-	WI1 nn.Linear `weight:"wi_1"`
-	WO  nn.Linear `weight:"wo"`
-}
-
 // FFLayer is norm and feed-forward.
 type FFLayer struct {
-	FF   Gated      `weight:"DenseReluDense"`
-	Norm nn.RMSNorm `weight:"layer_norm"`
+	FF   FeedForward `weight:"DenseReluDense"`
+	Norm nn.RMSNorm  `weight:"layer_norm"`
 }
 
 // Block is one layer of the encoder.
@@ -121,11 +113,7 @@ func New(c Config) *Model {
 				Norm: nn.NewRMSNorm(c.DModel, c.Eps, true),
 			},
 			FF: FFLayer{
-				FF: Gated{
-					WI0: nn.NewLinear(c.DModel, c.DFF, false), WI1: nn.NewLinear(c.DModel, c.DFF, false),
-					WO: nn.NewLinear(c.DFF, c.DModel, false),
-				},
-				Norm: nn.NewRMSNorm(c.DModel, c.Eps, true),
+				FF: newFeedForward(&c), Norm: nn.NewRMSNorm(c.DModel, c.Eps, true),
 			},
 		}
 		if i == 0 {
@@ -198,9 +186,7 @@ func (b *Block) Forward(x, bias engine.Value) engine.Value {
 		x = add(x, b.Attn.Attn.Forward(norm(&b.Attn.Norm, x, half), bias))
 		x = clampF16(x)
 		h := norm(&b.FF.Norm, x, half)
-		h = b.FF.FF.WI0.Act(h, graph.ActGeluTanh).Mul(b.FF.FF.WI1.Forward(h))
-		h = b.FF.FF.WO.Forward(h.Convert(b.FF.FF.WO.Weight.DType()))
-		x = clampF16(add(x, h))
+		x = clampF16(add(x, b.FF.FF.Forward(h)))
 		b.TapAll(x, bias)
 		return []engine.Value{x}
 	}, x, bias)[0]
