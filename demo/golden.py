@@ -1,10 +1,11 @@
-"""Ten prompts and seeds drawn by Diffusers in float32 -> golden/: what Gesso must draw too.
+"""Ten prompts and seeds drawn by Diffusers in float32 and bfloat16 -> golden/: what Gesso must draw too.
 
-    python golden.py FOLDER          writes golden/NAME.png and golden/golden.json
+    python golden.py FOLDER          writes golden/NAME.png, golden/NAME.bf16.png and golden/golden.json
 
 golden.json holds, for every picture, prompt, seed (one CPU generator), steps, guidance, max_sequence_length, size, the PNG's
-name and the SHA-256 of its RGB bytes (rows from the top, H*W*3), and the versions that drew it. One picture at a time,
-weights widened from bfloat16 to float32.
+name and the SHA-256 of its RGB bytes (rows from the top, H*W*3), and the versions that drew it. One picture at a time;
+for float32 the weights are widened from bfloat16. In bfloat16 the order in which a sum is taken shows: "orders" is how far
+Diffusers' own pictures with and without oneDNN are apart, the mean and the largest difference of levels.
 """
 import hashlib
 import importlib.metadata
@@ -12,6 +13,7 @@ import json
 import os
 import sys
 
+import numpy as np
 import torch
 from PIL import Image
 
@@ -22,21 +24,33 @@ PROMPTS = [("red apple", 0), ("a red apple", 0), ("a hamburger", 1), ("an owl", 
            ("sunflower, flower, plant", 5), ("A Snowman", 6), ("guitar", 7), ("grinning face", 8)]
 
 
+def draw(pipe, call, k):
+    prompt, seed = PROMPTS[k]
+    return sampling.draw(pipe, call, [prompt], [seed])[0].permute(1, 2, 0).contiguous().numpy()
+
+
+def store(x, name):
+    Image.fromarray(x).save(f"{HERE}/golden/{name}", optimize=True)
+    return dict(image=name, sha256=hashlib.sha256(x.tobytes()).hexdigest())
+
+
 def main(folder):
     pipe, call = sampling.load(folder)
-    out = HERE + "/golden"
-    os.makedirs(out, exist_ok=True)
+    os.makedirs(HERE + "/golden", exist_ok=True)
     cases = []
     for k, (prompt, seed) in enumerate(PROMPTS):
-        x = sampling.draw(pipe, call, [prompt], [seed])[0].permute(1, 2, 0).contiguous().numpy()
-        name = f"{k}.png"
-        Image.fromarray(x).save(f"{out}/{name}", optimize=True)
-        cases.append(dict(image=name, prompt=prompt, seed=seed, steps=call["num_inference_steps"], guidance=call["guidance_scale"],
+        cases.append(dict(prompt=prompt, seed=seed, steps=call["num_inference_steps"], guidance=call["guidance_scale"],
                           max_sequence_length=call["max_sequence_length"], height=call["height"], width=call["width"],
-                          sha256=hashlib.sha256(x.tobytes()).hexdigest()))
+                          **store(draw(pipe, call, k), f"{k}.png")))
+    pipe.to(torch.bfloat16)
+    for k, c in enumerate(cases):
+        x = draw(pipe, call, k)
+        with torch.backends.mkldnn.flags(enabled=False):
+            d = np.abs(x.astype(int) - draw(pipe, call, k))
+        c["bf16"] = dict(store(x, f"{k}.bf16.png"), orders=[round(float(d.mean()), 3), int(d.max())])
     versions = {n: importlib.metadata.version(n) for n in ("torch", "diffusers", "transformers", "tokenizers", "sentencepiece")}
-    with open(out + "/golden.json", "w") as f:
-        json.dump(dict(made_by="python golden.py model", dtype="float32", versions=versions, cases=cases), f, indent=1)
+    with open(HERE + "/golden/golden.json", "w") as f:
+        json.dump(dict(made_by="python golden.py model", versions=versions, cases=cases), f, indent=1)
         f.write("\n")
 
 
