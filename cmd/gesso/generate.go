@@ -53,7 +53,7 @@ PROMPT "-" reads the prompt from standard input. The paths of the pictures go to
 	fl.StringVar(&f.revision, "revision", "", "branch, tag or commit of a repository (default main)")
 	fl.StringVar(&f.variant, "variant", "", "variant of the weight files, such as fp16")
 	fl.StringVar(&f.scheduler, "scheduler", "", "scheduler class in place of the checkpoint's")
-	fl.StringArrayVar(&f.loras, "lora", nil, "FILE or FILE:WEIGHT, a LoRA to apply; may be given several times")
+	fl.StringArrayVar(&f.loras, "lora", nil, "FILE or FILE:WEIGHT, a LoRA to apply; FILE may be on the Hub (org/name, hf://org/name/FILE); may be given several times")
 	fl.StringVar(&f.prompt2, "prompt-2", "", "prompt of the second text encoder (default: PROMPT)")
 	fl.StringVar(&f.negative, "negative-prompt", "", "what the picture should not show; needs --true-cfg-scale above 1")
 	fl.StringVar(&f.negative2, "negative-prompt-2", "", "negative prompt of the second text encoder")
@@ -154,7 +154,7 @@ func generate(ctx context.Context, env *environment, f *generateFlags, fl *pflag
 		return err
 	}
 	opts.Variant, opts.Scheduler = f.variant, f.scheduler
-	if opts.LoRAs, err = parseLoRAs(f.loras); err != nil {
+	if opts.LoRAs, err = parseLoRAs(ctx, env, f.loras, f.quiet); err != nil {
 		return err
 	}
 	if !f.quiet {

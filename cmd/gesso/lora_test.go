@@ -52,3 +52,46 @@ func TestLoRA(t *testing.T) {
 		t.Error("a file's own colon was taken for a weight")
 	}
 }
+
+// --lora takes a file from the Hub: the only one of a repository, or a named one.
+func TestLoRAFromTheHub(t *testing.T) {
+	h, _, env := fakeHub(t)
+	const file = "../../testdata/golden/inputs/lora_alpha.safetensors"
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := h.AddModel("acme/style")
+	one.Add("pytorch_lora_weights.safetensors", data)
+	one.Add("README.md", []byte("a style"))
+	two := h.AddModel("acme/styles")
+	two.Add("a.safetensors", data)
+	two.Add("b/c.safetensors", []byte("no adapter"))
+	out := filepath.Join(t.TempDir(), "a.png")
+	draw := func(lora string) (int, []byte, string) {
+		code, _, stderr := command(t, env, small("--model", checkpoint, "--seed", "1", "-o", out, "--lora", lora, "a cat")...)
+		if code != exitOK {
+			return code, nil, stderr
+		}
+		return code, pixels(t, out), stderr
+	}
+	_, want, stderr := draw(file + ":0.5")
+	if want == nil {
+		t.Fatal(stderr)
+	}
+	for _, lora := range []string{"acme/style:0.5", "acme/style@main:0.5", "hf://acme/styles/a.safetensors:0.5", h.URL() + "/acme/styles/blob/main/a.safetensors:0.5"} {
+		if code, got, stderr := draw(lora); !bytes.Equal(got, want) {
+			t.Errorf("%s: exit %d: %s", lora, code, stderr)
+		}
+	}
+	for lora, say := range map[string]string{
+		"acme/styles":                      "2 safetensors files (a.safetensors, b/c.safetensors): name one, as hf://acme/styles/FILE",
+		"acme/nothing":                     "acme/nothing",
+		"hf://acme/styles/b/c.safetensors": "b/c.safetensors",
+		"acme/style.safetensors":           "no such file",
+	} {
+		if code, _, stderr := draw(lora); code != exitFailed || !strings.Contains(stderr, say) {
+			t.Errorf("%s: exit %d: %s", lora, code, stderr)
+		}
+	}
+}
