@@ -136,7 +136,7 @@ func measure(ctx context.Context, c *cpu.Client, j job, d tensor.DType, seconds 
 		sets = make([][]backend.Buffer, 1+coldBytes/bytes)
 	}
 	for i := range sets {
-		for _, n := range nodes {
+		for k, n := range nodes {
 			a, err := random(n.Type, uint64(i))
 			if err != nil {
 				return 0, 0, err
@@ -146,6 +146,9 @@ func measure(ctx context.Context, c *cpu.Client, j job, d tensor.DType, seconds 
 				return 0, 0, err
 			}
 			defer b.Free()
+			if p, ok := b.(backend.Parameter); ok && k == 1 && (j.op == graph.Linear || j.op == graph.Convolution) {
+				p.MarkParameter(nil) // a model's weight
+			}
 			sets[i] = append(sets[i], b)
 		}
 	}
