@@ -25,6 +25,7 @@ import (
 	"github.com/gesso-go/gesso/backend/cpu"
 	"github.com/gesso-go/gesso/backend/pjrt/platform"
 	"github.com/gesso-go/gesso/engine"
+	"github.com/gesso-go/gesso/engine/timeline"
 	"github.com/gesso-go/gesso/pipeline"
 	"github.com/gesso-go/gesso/pipeline/flux"
 	"github.com/gesso-go/gesso/tensor"
@@ -53,15 +54,16 @@ const (
 
 // Options for Load. The zero value runs on the CPU, in strict mode, in the dtypes that the checkpoint stores.
 type Options struct {
-	Device    string       // "cpu", or empty for it; "xla-cpu", "tpu", "cuda" and other PJRT plugins, with ":N" for the Nth device
-	Mode      engine.Mode  // when recorded operations become programs; see package engine
-	DType     tensor.DType // of all floating-point parameters; Invalid keeps what each component stores
-	Variant   string       // of the weight files, such as "fp16"
-	LoRAs     []LoRA       // adapters; Request.LoRAWeights changes their strengths without loading again
-	Scheduler string       // Diffusers' class name; empty takes the checkpoint's
-	Threads   int          // of the CPU device; 0 means all that the process may use
-	CPUISA    string       // forces an instruction-set level, see package backend/cpu/isa
-	Warn      func(string) // told what the user should know; nil drops it
+	Device    string             // "cpu", or empty for it; "xla-cpu", "tpu", "cuda" and other PJRT plugins, with ":N" for the Nth device
+	Mode      engine.Mode        // when recorded operations become programs; see package engine
+	DType     tensor.DType       // of all floating-point parameters; Invalid keeps what each component stores
+	Variant   string             // of the weight files, such as "fp16"
+	LoRAs     []LoRA             // adapters; Request.LoRAWeights changes their strengths without loading again
+	Scheduler string             // Diffusers' class name; empty takes the checkpoint's
+	Threads   int                // of the CPU device; 0 means all that the process may use
+	CPUISA    string             // forces an instruction-set level, see package backend/cpu/isa
+	Trace     *timeline.Recorder // of what host and device do; nil for none
+	Warn      func(string)       // told what the user should know; nil drops it
 }
 
 // loaders are the pipelines that can be loaded, by the class in model_index.json.
@@ -111,7 +113,7 @@ func Load(ctx context.Context, dir string, o Options) (*Pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	eng := engine.New(client, engine.Options{Mode: o.Mode, Device: ordinal})
+	eng := engine.New(client, engine.Options{Mode: o.Mode, Device: ordinal, Trace: o.Trace})
 	p, err := load(folder, pipeline.Options{Engine: eng, DType: o.DType, Variant: o.Variant, LoRAs: o.LoRAs, Scheduler: o.Scheduler, Warn: o.Warn})
 	if err != nil {
 		client.Close()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gesso-go/gesso/backend"
+	"github.com/gesso-go/gesso/engine/timeline"
 	"github.com/gesso-go/gesso/graph"
 )
 
@@ -49,6 +50,7 @@ func (e *Engine) executable(key cacheKey, build func() (*graph.Graph, error)) (b
 	if err == nil {
 		start := time.Now()
 		entry.exe, err = e.client.Compile(context.Background(), g, e.device)
+		e.trace.Add(timeline.Compile, g.Name, start, 0)
 		stored, ok := entry.exe.(backend.Stored)
 		switch {
 		case err == nil && ok && stored.FromDisk():

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/gesso-go/gesso/backend"
 	"github.com/gesso-go/gesso/graph"
@@ -191,6 +192,10 @@ func (e *Engine) run(exe backend.Executable, name string, outs, leaves []*value)
 		}
 		args[i] = buf
 	}
+	var start time.Time
+	if e.trace != nil {
+		start = time.Now()
+	}
 	results, done, err := exe.Run(args)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -204,6 +209,7 @@ func (e *Engine) run(exe backend.Executable, name string, outs, leaves []*value)
 		src = outs[0].src
 	}
 	e.log.add(done, src, name)
+	e.trace.Dispatched(name, start, done)
 	for i, o := range outs {
 		o.buf = results[i]
 	}

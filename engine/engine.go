@@ -20,8 +20,10 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/gesso-go/gesso/backend"
+	"github.com/gesso-go/gesso/engine/timeline"
 	"github.com/gesso-go/gesso/tensor"
 )
 
@@ -59,7 +61,8 @@ func ParseMode(name string) (Mode, error) {
 // Options for New. The zero value is strict mode on the first device.
 type Options struct {
 	Mode   Mode
-	Device int // ordinal of the client's device
+	Device int                // ordinal of the client's device
+	Trace  *timeline.Recorder // told what is dispatched, run, compiled and moved; nil records nothing
 }
 
 // Engine records operations for one device. Its methods and those of its values may be called from several goroutines;
@@ -71,6 +74,7 @@ type Engine struct {
 	cache  *cache
 	stats  *Stats
 	log    *runLog
+	trace  *timeline.Recorder
 
 	mu   sync.Mutex // guards rec, and the fields of unmaterialised values
 	rec  recording
@@ -83,7 +87,7 @@ type Engine struct {
 func New(client backend.Client, opts Options) *Engine {
 	return &Engine{
 		client: client, device: opts.Device, mode: opts.Mode,
-		cache: newCache(), stats: newStats(), log: &runLog{},
+		cache: newCache(), stats: newStats(), log: &runLog{}, trace: opts.Trace,
 	}
 }
 
@@ -107,7 +111,9 @@ func (e *Engine) tracing() bool { return e.root != nil }
 // Upload makes a host array a value. The array must not change afterwards.
 func (e *Engine) Upload(a *tensor.Array) Value {
 	b := e.base()
+	start := time.Now()
 	buf, err := b.client.Upload(a, b.device)
+	b.trace.Add(timeline.Move, "upload", start, int64(len(a.Data)))
 	if err != nil {
 		return b.failed(fmt.Errorf("upload %s: %w", a, err))
 	}

@@ -119,7 +119,7 @@ func (f *Function) call(args []Value) ([]Value, error) {
 // trace records the function for arguments of these types and compiles it.
 func (f *Function) trace(args []Value) *trace {
 	e := f.eng
-	te := &Engine{client: e.client, device: e.device, mode: Strict, cache: e.cache, stats: e.stats, log: e.log, root: e}
+	te := &Engine{client: e.client, device: e.device, mode: Strict, cache: e.cache, stats: e.stats, log: e.log, trace: e.trace, root: e}
 	inputs := make([]*value, len(args))
 	traced := make([]Value, len(args))
 	for i, a := range args {

@@ -10,7 +10,9 @@ import (
 )
 
 // UploadParam makes a host array a buffer for a parameter. The array must not change while the buffer is in use.
-func (e *Engine) UploadParam(a *tensor.Array) (backend.Buffer, error) { return e.UploadMappedParam(a, nil) }
+func (e *Engine) UploadParam(a *tensor.Array) (backend.Buffer, error) {
+	return e.UploadMappedParam(a, nil)
+}
 
 // UploadMappedParam is UploadParam for an array that stays readable for good, such as a mapped file's. release tells that
 // its memory is not needed for now, the backend having another copy; it may be called from any goroutine.

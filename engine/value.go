@@ -3,8 +3,10 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/gesso-go/gesso/backend"
+	"github.com/gesso-go/gesso/engine/timeline"
 	"github.com/gesso-go/gesso/graph"
 	"github.com/gesso-go/gesso/tensor"
 )
@@ -127,11 +129,13 @@ func (v Value) Read() (*tensor.Array, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := buf.Read()
 	b := v.v.eng.base()
+	start := time.Now()
+	a, err := buf.Read()
 	if err != nil {
 		return nil, b.log.blame(err)
 	}
+	b.trace.Add(timeline.Move, "read", start, int64(len(a.Data)))
 	b.stats.addRead(int64(len(a.Data)))
 	return a, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gesso-go/gesso"
 	"github.com/gesso-go/gesso/demo"
+	"github.com/gesso-go/gesso/engine/timeline"
 	"github.com/gesso-go/gesso/hub"
 	"github.com/gesso-go/gesso/pipeline"
 	"github.com/gesso-go/gesso/rng"
@@ -29,6 +30,7 @@ type generateFlags struct {
 	guidance, trueCFG              float64
 	maxLength                      int
 	seed, output, dump, stats      string
+	trace                          string
 	tiling, slicing, quiet, asJSON bool
 	show                           bool
 	sigmas                         []float64
@@ -70,6 +72,7 @@ PROMPT "-" reads the prompt from standard input. The paths of the pictures go to
 	fl.BoolVar(&f.slicing, "vae-slicing", false, "decode one picture at a time")
 	fl.StringVarP(&f.output, "output", "o", "", "FILE.png or FILE.jpg; %d stands for the picture's number (default gesso-SEED.png)")
 	fl.StringVar(&f.dump, "dump", "", "write every stage to FILE.safetensors")
+	fl.StringVar(&f.trace, "trace", "", "write when operations were issued and when they ran to FILE.json, for Chrome's tracing page or Perfetto")
 	fl.StringVar(&f.stats, "stats", "", "write times, compiles and memory to FILE.json")
 	fl.BoolVar(&f.show, "show", false, "show the pictures in the terminal")
 	fl.BoolVar(&f.quiet, "quiet", false, "no progress and no remarks")
@@ -170,6 +173,11 @@ func generate(ctx context.Context, env *environment, f *generateFlags, fl *pflag
 		req.Dump = dump.add
 	}
 
+	if f.trace != "" {
+		opts.Trace = timeline.New()
+		defer opts.Trace.Close()
+	}
+
 	dir, err := f.resolve(ctx, env)
 	if err != nil {
 		return err
@@ -193,6 +201,9 @@ func generate(ctx context.Context, env *environment, f *generateFlags, fl *pflag
 	errs := []error{}
 	if dump != nil {
 		errs = append(errs, dump.save(f.dump))
+	}
+	if f.trace != "" {
+		errs = append(errs, writeTrace(f.trace, opts.Trace))
 	}
 	if f.stats != "" {
 		errs = append(errs, writeStats(f.stats, pipe, res, opts, env.now().Sub(started)))

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/gesso-go/gesso"
+	"github.com/gesso-go/gesso/engine/timeline"
 )
 
 // stats is the file that --stats writes.
@@ -39,6 +41,18 @@ func writeStats(path string, p *gesso.Pipeline, res *gesso.Result, o gesso.Optio
 		return err
 	}
 	return writeFile(path, append(b, '\n'))
+}
+
+// writeTrace ends a recording and writes it.
+func writeTrace(path string, r *timeline.Recorder) error {
+	if err := r.Close(); err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := r.Write(&b); err != nil {
+		return err
+	}
+	return writeFile(path, b.Bytes())
 }
 
 // writeFile writes a file whole or not at all.
