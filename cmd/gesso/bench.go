@@ -18,10 +18,10 @@ func newBenchCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Time this machine",
-		Args:  exactArgs(0, "a command: step, kernel, start or peak"),
+		Args:  exactArgs(0, "a command: step, kernel, start, dispatch or peak"),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchStepCommand(env), newBenchKernelCommand(env), newBenchStartCommand(env), newBenchPeakCommand(env))
+	cmd.AddCommand(newBenchStepCommand(env), newBenchKernelCommand(env), newBenchStartCommand(env), newBenchDispatchCommand(env), newBenchPeakCommand(env))
 	return cmd
 }
 

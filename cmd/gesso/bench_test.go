@@ -81,3 +81,23 @@ func TestBenchStepTakesTurns(t *testing.T) {
 		t.Errorf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 }
+
+func TestBenchDispatch(t *testing.T) {
+	trace := filepath.Join(t.TempDir(), "t.json")
+	code, stdout, stderr := command(t, nil, "bench", "dispatch", "--ops", "20", "--trace", trace, "--json")
+	var r struct {
+		Strict       float64 `json:"strict_us"`
+		Asynchronous struct {
+			Operations int `json:"operations"`
+		} `json:"asynchronous"`
+	}
+	if code != exitOK || json.Unmarshal([]byte(stdout), &r) != nil || r.Strict <= 0 || r.Asynchronous.Operations != 20 {
+		t.Errorf("exit %d: %s%s", code, stdout, stderr)
+	}
+	if b, err := os.ReadFile(trace); err != nil || !strings.Contains(string(b), `"dot_general"`) {
+		t.Errorf("the trace: %.300s, %v", b, err)
+	}
+	if code, _, _ := command(t, nil, "bench", "dispatch", "--device", "abacus"); code != exitUsage {
+		t.Errorf("an unknown device: exit %d", code)
+	}
+}
