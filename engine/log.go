@@ -12,6 +12,7 @@ import (
 type runLog struct {
 	mu   sync.Mutex
 	runs []loggedRun
+	full int // how many runs it takes until the next look
 }
 
 type loggedRun struct {
@@ -20,14 +21,15 @@ type loggedRun struct {
 	name string
 }
 
-// pruneAt is how many executions are remembered before the finished ones are dropped.
+// pruneAt is how many executions are remembered at least before the finished ones are dropped.
 const pruneAt = 1024
 
 func (l *runLog) add(done backend.Event, src source, name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.runs) >= pruneAt {
+	if len(l.runs) >= max(l.full, pruneAt) {
 		l.drop()
+		l.full = 2 * len(l.runs) // where few had finished, a look at all for each new one would cost more than to run it
 	}
 	l.runs = append(l.runs, loggedRun{done, src, name})
 }
