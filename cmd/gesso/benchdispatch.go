@@ -31,7 +31,7 @@ millisecond each, and tell how many had finished when all were issued.`,
 	}
 	cmd.Flags().StringVar(&device, "device", "cpu", deviceHelp)
 	cmd.Flags().StringVar(&trace, "trace", "", "write a trace of the operations of a millisecond to FILE.json")
-	cmd.Flags().IntVar(&o.Ops, "ops", 1000, "operations of a chain")
+	cmd.Flags().IntVar(&o.Ops, "ops", 1000, "operations of a millisecond to issue")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
 	return cmd
 }
