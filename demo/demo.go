@@ -1,5 +1,5 @@
 // Package demo holds the small model that ships with Gesso, inside the binary: a FLUX.1 architecture trained by this
-// project on some 370 emoji. MODEL_CARD.md says what it can draw.
+// project on emoji. MODEL_CARD.md says what it can draw.
 package demo
 
 import (

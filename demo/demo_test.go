@@ -60,7 +60,9 @@ type goldenCase struct {
 	Height    int      `json:"height"`
 	Width     int      `json:"width"`
 	LoRA      string   `json:"lora"`
-	Scale     *float64 `json:"scale"`
+	Scale     *float64 `json:"scale"` // of the LoRA
+	Start     string   `json:"start"` // picture to start from
+	Strength  float64  `json:"strength"`
 	BF16      struct {
 		stored
 		Orders [2]float64 `json:"orders"` // mean and largest difference between two legal runs of Diffusers
@@ -82,26 +84,38 @@ func (s stored) pixels(t *testing.T, folder string) []byte {
 	return p
 }
 
-func goldens(t *testing.T, folder string) []goldenCase {
+type goldenFile struct {
+	Cases     []goldenCase
+	FromImage goldenCase `json:"from_image"`
+}
+
+func goldens(t *testing.T, folder string) goldenFile {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(folder, "golden.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var golden struct{ Cases []goldenCase }
+	var golden goldenFile
 	if err := json.Unmarshal(b, &golden); err != nil {
 		t.Fatal(err)
 	}
-	return golden.Cases
+	return golden
 }
 
 // pixels makes the case's picture.
 func (c *goldenCase) pixels(t *testing.T, p *gesso.Pipeline) []byte {
 	t.Helper()
-	res, err := p.Generate(t.Context(), gesso.Request{
+	r := gesso.Request{
 		Prompts: []string{c.Prompt}, Generator: rng.New(c.Seed), Steps: c.Steps, Guidance: &c.Guidance,
-		MaxSequenceLength: c.MaxLength, Height: c.Height, Width: c.Width,
-	})
+		MaxSequenceLength: c.MaxLength, Height: c.Height, Width: c.Width, Strength: c.Strength,
+	}
+	if c.Start != "" {
+		var err error
+		if r.Image, err = imageio.ReadFile(c.Start, imageio.Limits{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	res, err := p.Generate(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +162,7 @@ func (d difference) same() bool { return d.equal >= 0.999 && d.most <= 1 }
 // shows, the mean difference of each is at most twice what Diffusers' own pictures with two orders of summation differ by,
 // and the largest at most twice the largest of these.
 func TestPicturesMatchDiffusers(t *testing.T) {
-	cases := goldens(t, "golden")
+	cases := goldens(t, "golden").Cases
 	if len(cases) != 10 {
 		t.Fatalf("%d cases", len(cases))
 	}
@@ -172,6 +186,48 @@ func TestPicturesMatchDiffusers(t *testing.T) {
 			if d.mean > 2*orders[0] || d.most > 2*largest {
 				t.Errorf("%s %s %q: %+v, two runs of Diffusers differ by %v", o.DType, o.Mode, c.Prompt, d, orders)
 			}
+		}
+	}
+}
+
+// Starting from a sketch, the model makes the picture that Diffusers makes.
+func TestImageToImageMatchesDiffusers(t *testing.T) {
+	c := goldens(t, "golden").FromImage
+	for _, mode := range []engine.Mode{engine.Strict, engine.Fused, engine.Compiled} {
+		if d := compare(c.pixels(t, load(t, gesso.Options{DType: tensor.F32, Mode: mode})), c.stored.pixels(t, "golden")); !d.same() {
+			t.Errorf("%s: %+v", mode, d)
+		}
+	}
+}
+
+// With its LoRA, loaded by Diffusers' own functions there, the model makes the picture that Diffusers makes; without it
+// the picture is another, and at the LoRA's full strength every picture is blue.
+func TestLoRAMatchesDiffusers(t *testing.T) {
+	cases := goldens(t, "lora").Cases
+	if len(cases) != 1 {
+		t.Fatalf("%d cases", len(cases))
+	}
+	c := cases[0]
+	want := c.stored.pixels(t, "lora")
+	file := filepath.Join("lora", c.LoRA)
+	for _, mode := range []engine.Mode{engine.Strict, engine.Fused, engine.Compiled} {
+		p := load(t, gesso.Options{DType: tensor.F32, Mode: mode, LoRAs: []gesso.LoRA{{Path: file, Weight: c.Scale}}})
+		if d := compare(c.pixels(t, p), want); !d.same() {
+			t.Errorf("%s: %+v", mode, d)
+		}
+	}
+	if d := compare(c.pixels(t, load(t, gesso.Options{DType: tensor.F32})), want); d.mean < 10 {
+		t.Errorf("without the LoRA the picture is nearly the same: %+v", d)
+	}
+	p := load(t, gesso.Options{LoRAs: []gesso.LoRA{{Path: file}}})
+	for _, c := range goldens(t, "golden").Cases {
+		x := c.pixels(t, p)
+		more := 0.0 // blue over red, in levels
+		for i := 0; i < len(x); i += 3 {
+			more += (float64(x[i+2]) - float64(x[i])) / float64(len(x)/3)
+		}
+		if more < 10 {
+			t.Errorf("%q: blue is %.1f levels above red in the mean, expected 10", c.Prompt, more)
 		}
 	}
 }

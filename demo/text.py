@@ -20,6 +20,7 @@ import torch
 import torch.nn.functional as F
 
 import captions
+import data
 from data import BUILD
 from pause import wait_while_paused
 
@@ -28,7 +29,9 @@ PIPE = BUILD + "/pipeline"
 
 
 def scope():
-    """Names, keywords and pictures (N, 3, 64, 64 in 0..1) of the scope."""
+    """Names, keywords and pictures (N, 3, 64, 64 in 0..1) of the scope; the data is prepared if it isn't there."""
+    if not os.path.exists(BUILD + "/pictures.pt"):
+        data.main()
     d = torch.load(BUILD + "/pictures.pt")
     idx = d["scope"].tolist()
     return [d["name"][i] for i in idx], [d["keywords"][i] for i in idx], d["x"][idx].float() / 255

@@ -8,11 +8,15 @@ import (
 	"testing"
 )
 
-// Every command of the README runs. Real checkpoints are replaced by the tiny one, at a small size.
+// Every command of the READMEs runs. Real checkpoints are replaced by the tiny one, at a small size.
 func TestReadmeCommands(t *testing.T) {
-	b, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
+	var b []byte
+	for _, name := range []string{"../../README.md", "../../demo/README.md"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b = append(b, text...)
 	}
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -20,8 +24,10 @@ func TestReadmeCommands(t *testing.T) {
 	}
 	tiny := filepath.Join(root, "testdata/golden/checkpoints/flux_schnell")
 	t.Chdir(t.TempDir())
-	if err := os.Symlink(filepath.Join(root, "testdata"), "testdata"); err != nil {
-		t.Fatal(err)
+	for _, folder := range []string{"testdata", "demo"} {
+		if err := os.Symlink(filepath.Join(root, folder), folder); err != nil {
+			t.Fatal(err)
+		}
 	}
 	words := regexp.MustCompile(`"[^"]*"|\S+`)
 	ran := 0
@@ -50,7 +56,7 @@ func TestReadmeCommands(t *testing.T) {
 			ran++
 		}
 	}
-	if ran < 3 {
+	if ran < 7 {
 		t.Errorf("only %d commands were found", ran)
 	}
 }
