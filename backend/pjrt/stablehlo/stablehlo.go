@@ -15,7 +15,8 @@
 //
 // The text is deterministic, has one operation a line, and uses nothing newer than StableHLO 1.13. It says explicitly what
 // the graph implies: NumPy's broadcasts, the f32 in which an operation on a half type computes, the f32 in which sums
-// accumulate. Composites are written as their decomposition, unless [Options.Kernel] writes them.
+// accumulate. Composites are written as their decomposition, unless [Options.Kernel] writes them. What
+// repeats, as the blocks of a model do, is a private function that is called.
 //
 // A compiler may still leave out a rounding to a half type between two operations of one program ("excess precision" in
 // XLA); whoever compiles the text turns that off where results must not depend on where programs are cut.
@@ -49,52 +50,31 @@ type Kernel func(w *Writer, n *graph.Node, in []Value) (Value, error)
 
 // Text returns the module for g. Its entry is @main, as PJRT wants; g's name is the module's.
 func Text(g *graph.Graph, o Options) (string, error) {
-	if o.Rewrite != nil {
-		var err error
-		if g, err = o.Rewrite(g); err != nil {
-			return "", fmt.Errorf("stablehlo: rewrite: %w", err)
-		}
-	}
-	low, err := lower(g, o)
-	if err != nil {
-		return "", err
-	}
 	w := &Writer{options: o}
 	body := &function{indent: "    "}
 	w.function = body
-	value := make(map[*graph.Node]Value, len(low.Inputs)+len(low.Nodes))
-	params := make([]string, len(low.Inputs))
-	for i, n := range low.Inputs {
+	value := make(map[*graph.Node]Value, len(g.Inputs)+len(g.Nodes))
+	params := make([]string, len(g.Inputs))
+	for i, n := range g.Inputs {
 		value[n] = Value{fmt.Sprintf("%%arg%d", i), n.Type}
 		params[i] = value[n].Name + ": " + typeText(n.Type)
 		if out, ok := o.Alias[i]; ok {
-			if out < 0 || out >= len(low.Outputs) || !low.Outputs[out].Type.Equal(n.Type) {
-				return "", fmt.Errorf("stablehlo: graph %s: input %d cannot become output %d of %d", g.Name, i, out, len(low.Outputs))
+			if out < 0 || out >= len(g.Outputs) || !g.Outputs[out].Type.Equal(n.Type) {
+				return "", fmt.Errorf("stablehlo: graph %s: input %d cannot become output %d of %d", g.Name, i, out, len(g.Outputs))
 			}
 			params[i] += fmt.Sprintf(" {tf.aliasing_output = %d : i32}", out)
 		}
 	}
 	for i := range o.Alias {
-		if i < 0 || i >= len(low.Inputs) {
+		if i < 0 || i >= len(g.Inputs) {
 			return "", fmt.Errorf("stablehlo: graph %s has no input %d to alias", g.Name, i)
 		}
 	}
-	for _, n := range low.Nodes {
-		in := make([]Value, len(n.In))
-		for i, c := range n.In {
-			in[i] = value[c]
-		}
-		v, err := w.node(n, in)
-		if err != nil {
-			return "", fmt.Errorf("stablehlo: graph %s: %s: %w", g.Name, n.Op, err)
-		}
-		if !v.Type.Equal(n.Type) {
-			return "", fmt.Errorf("stablehlo: graph %s: %s was written as %s, expected %s", g.Name, n.Op, v.Type, n.Type)
-		}
-		value[n] = v
+	if err := w.graph(g, value); err != nil {
+		return "", err
 	}
-	names, types := make([]string, len(low.Outputs)), make([]string, len(low.Outputs))
-	for i, n := range low.Outputs {
+	names, types := make([]string, len(g.Outputs)), make([]string, len(g.Outputs))
+	for i, n := range g.Outputs {
 		names[i], types[i] = value[n].Name, typeText(n.Type)
 	}
 
@@ -102,17 +82,21 @@ func Text(g *graph.Graph, o Options) (string, error) {
 	fmt.Fprintf(&b, "module @%s {\n", symbol(g.Name))
 	fmt.Fprintf(&b, "  func.func public @main(%s)%s {\n", strings.Join(params, ", "), results(types))
 	b.WriteString(body.text.String())
-	if len(names) == 0 {
-		b.WriteString("    return\n")
-	} else {
-		fmt.Fprintf(&b, "    return %s : %s\n", strings.Join(names, ", "), strings.Join(types, ", "))
-	}
+	b.WriteString(returns(names, types, "    "))
 	b.WriteString("  }\n")
 	for _, p := range w.private {
 		b.WriteString(p)
 	}
 	b.WriteString("}\n")
 	return b.String(), nil
+}
+
+// returns writes the end of a function.
+func returns(names, types []string, indent string) string {
+	if len(names) == 0 {
+		return indent + "return\n"
+	}
+	return fmt.Sprintf("%sreturn %s : %s\n", indent, strings.Join(names, ", "), strings.Join(types, ", "))
 }
 
 // lower rewrites the composites that no kernel writes. Names survive: New is given g's.
