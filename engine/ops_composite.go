@@ -80,6 +80,15 @@ func Conv2D(x, w, b Value, stride int, low, high [2]int) Value {
 	return Record(graph.Convolution, a, x, w)
 }
 
+// UpsampleConv repeats each pixel of x (B, H, W, C) twice along height and width, convolves that with w (O, C, 3, 3), one
+// zero all around, and adds b (O) if it is valid.
+func UpsampleConv(x, w, b Value) Value {
+	if b.Valid() {
+		return Record(graph.UpsampleConv, graph.UpsampleConvAttr{Bias: true}, x, w, b)
+	}
+	return Record(graph.UpsampleConv, graph.UpsampleConvAttr{}, x, w)
+}
+
 // UpsampleNearest repeats each pixel of v (B, H, W, C) factor times along height and width.
 func (v Value) UpsampleNearest(factor int) Value {
 	return Record(graph.UpsampleNearest, graph.UpsampleAttr{Factor: factor}, v)

@@ -195,6 +195,17 @@ type GeluAttr struct{ Form Activation }
 // UpsampleAttr is the integer factor for height and width.
 type UpsampleAttr struct{ Factor int }
 
+// UpsampleConvAttr: nearest-neighbour upsampling to twice the height and width, then a convolution with stride 1 and one
+// zero all around. Every output pixel sees four different input pixels only, so a kernel may add up the weights that meet
+// the same pixel, in f32, rounded to the weight's dtype.
+type UpsampleConvAttr struct{ Bias bool }
+
+// Convolution is the convolution after the upsampling.
+func (a UpsampleConvAttr) Convolution() ConvolutionAttr {
+	one := [2]int{1, 1}
+	return ConvolutionAttr{Stride: one, Low: one, High: one, Bias: a.Bias}
+}
+
 func (a InputAttr) AppendKey(b []byte) []byte     { return appendInt(b, a.Index) }
 func (a ConvertAttr) AppendKey(b []byte) []byte   { return append(b, byte(a.DType)) }
 func (a CompareAttr) AppendKey(b []byte) []byte   { return append(b, byte(a.Direction)) }
@@ -236,6 +247,7 @@ func (a GroupNormAttr) AppendKey(b []byte) []byte {
 func (a AttentionAttr) AppendKey(b []byte) []byte {
 	return appendBool(appendBool(appendBool(appendFloat(b, a.Scale), a.Causal), a.Bias), a.Mask)
 }
-func (a RopeAttr) AppendKey(b []byte) []byte     { return appendBool(b, a.HalfSplit) }
-func (a GeluAttr) AppendKey(b []byte) []byte     { return append(b, byte(a.Form)) }
-func (a UpsampleAttr) AppendKey(b []byte) []byte { return appendInt(b, a.Factor) }
+func (a RopeAttr) AppendKey(b []byte) []byte         { return appendBool(b, a.HalfSplit) }
+func (a GeluAttr) AppendKey(b []byte) []byte         { return append(b, byte(a.Form)) }
+func (a UpsampleAttr) AppendKey(b []byte) []byte     { return appendInt(b, a.Factor) }
+func (a UpsampleConvAttr) AppendKey(b []byte) []byte { return appendBool(b, a.Bias) }

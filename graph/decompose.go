@@ -38,6 +38,12 @@ func Decompose(n *Node) (*Node, error) {
 		out = b.Make(Add, nil, b.Make(Mul, nil, x, one), shift)
 	case UpsampleNearest:
 		out = b.upsample(n)
+	case UpsampleConv:
+		x := n.In[0]
+		s := x.Shape
+		up := &Node{Op: UpsampleNearest, In: []*Node{x}, Attr: UpsampleAttr{Factor: 2},
+			Type: Type{x.DType, tensor.Shape{s[0], 2 * s[1], 2 * s[2], s[3]}}}
+		out = b.Make(Convolution, n.Attr.(UpsampleConvAttr).Convolution(), append([]*Node{b.upsample(up)}, n.In[1:]...)...)
 	default:
 		return nil, fmt.Errorf("%s is not a composite", n.Op)
 	}

@@ -47,6 +47,8 @@ func TestInferRefuses(t *testing.T) {
 		{Attention, AttentionAttr{}, []Type{typ(f, 1, 2, 3, 4), typ(f, 1, 5, 2, 4), typ(f, 1, 5, 2, 4)}, "does not fit"},
 		{Attention, AttentionAttr{Causal: true}, []Type{typ(f, 1, 2, 2, 4), typ(f, 1, 5, 2, 4), typ(f, 1, 5, 2, 4)}, "as many queries as keys"},
 		{Attention, AttentionAttr{Bias: true}, []Type{typ(f, 1, 2, 2, 4), typ(f, 1, 5, 2, 4), typ(f, 1, 5, 2, 4), typ(f, 1, 3, 2, 5)}, "bias"},
+		{UpsampleConv, UpsampleConvAttr{}, []Type{typ(f, 1, 4, 4, 3), typ(f, 8, 3, 2, 2)}, "weight (O, C, 3, 3)"},
+		{UpsampleConv, UpsampleConvAttr{Bias: true}, []Type{typ(f, 1, 4, 4, 3), typ(f, 8, 3, 3, 3), typ(f, 3)}, "bias"},
 		{UpsampleNearest, UpsampleAttr{0}, []Type{typ(f, 1, 2, 2, 4)}, "factor"},
 	} {
 		_, err := Infer(c.op, c.attr, c.in)
@@ -89,6 +91,7 @@ func composites(t *testing.T, d tensor.DType) []*Node {
 		b.Make(Silu, nil, x(2, 3)),
 		b.Make(Modulate, nil, x(2, 3, 4), x(2, 1, 4), x(2, 1, 4)),
 		b.Make(UpsampleNearest, UpsampleAttr{2}, x(1, 2, 3, 4)),
+		b.Make(UpsampleConv, UpsampleConvAttr{Bias: true}, x(1, 2, 3, 4), x(5, 4, 3, 3), x(5)),
 	}
 	for _, act := range []Activation{ActGelu, ActGeluTanh, ActQuickGelu} {
 		nodes = append(nodes, b.Make(Gelu, GeluAttr{act}, x(2, 3)), b.Make(Linear, LinearAttr{Bias: true, Act: act}, x(2, 3), x(5, 3), x(5)))

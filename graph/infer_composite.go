@@ -72,6 +72,13 @@ func inferComposite(op Op, attr Attr, in []Type) (Type, error) {
 			return Type{}, fmt.Errorf("needs x (B, H, W, C) and a factor of at least 1")
 		}
 		return Type{x.DType, tensor.Shape{x.Shape[0], x.Shape[1] * a.Factor, x.Shape[2] * a.Factor, x.Shape[3]}}, nil
+	case UpsampleConv:
+		a, ok := attr.(UpsampleConvAttr)
+		if !ok || rank != 4 || len(in) < 2 || len(in[1].Shape) != 4 || in[1].Shape[2] != 3 || in[1].Shape[3] != 3 {
+			return Type{}, fmt.Errorf("needs x (B, H, W, C) and weight (O, C, 3, 3)")
+		}
+		up := Type{x.DType, tensor.Shape{x.Shape[0], 2 * x.Shape[1], 2 * x.Shape[2], x.Shape[3]}}
+		return inferConvolution(a.Convolution(), append([]Type{up}, in[1:]...))
 	}
 	return Type{}, fmt.Errorf("cannot be made")
 }

@@ -87,6 +87,7 @@ const (
 	Silu            // x·σ(x)
 	Modulate        // x·(1+scale)+shift: x, scale, shift, broadcast as in NumPy
 	UpsampleNearest // x (B, H, W, C) → (B, fH, fW, C); attr UpsampleAttr
+	UpsampleConv    // x (B, H, W, C), w (O, C, 3, 3), bias (O) → (B, 2H, 2W, O); attr UpsampleConvAttr
 	numOps
 )
 
@@ -101,6 +102,7 @@ var opNames = [numOps]string{
 	DotGeneral: "dot_general", Convolution: "convolution", OptimizeBarrier: "optimization_barrier",
 	Linear: "linear", RMSNorm: "rms_norm", LayerNorm: "layer_norm", GroupNorm: "group_norm", Softmax: "softmax", Attention: "attention",
 	Rope: "rope", Gelu: "gelu", Silu: "silu", Modulate: "modulate", UpsampleNearest: "upsample_nearest",
+	UpsampleConv: "upsample_conv",
 }
 
 // String returns StableHLO's name of a primitive, or the composite's name.

@@ -169,6 +169,17 @@ func rowPrograms(m *maker, d tensor.DType) []program {
 				}
 				return out
 			}, bits},
+		{name("upsample_conv"), []*tensor.Array{
+			arr(1, 5, 7, 3), arr(4, 3, 3, 3), arr(4), arr(2, 4, 3, 16), arr(17, 16, 3, 3), arr(17), arr(1, 1, 1, 65), arr(33, 65, 3, 3), arr(33),
+			arr(0, 4, 4, 3), arr(2, 3, 3, 3), arr(2)},
+			func(b *graph.Builder, in []*graph.Node) []*graph.Node {
+				var out []*graph.Node
+				for i := 0; i < len(in); i += 3 {
+					bias := i%2 == 0
+					out = append(out, b.Make(graph.UpsampleConv, graph.UpsampleConvAttr{Bias: bias}, in[i:i+map[bool]int{false: 2, true: 3}[bias]]...))
+				}
+				return out
+			}, deep},
 	}
 	var in []*tensor.Array
 	for _, s := range []tensor.Shape{{1, 1, 1, 2}, {2, 3, 2, 16}, {1, 17, 3, 34}, {1, 5, 2, 64}, {2, 65, 1, 128}, {1, 0, 2, 8}} {

@@ -242,7 +242,7 @@ func resnetProgram(m *maker, d tensor.DType) program {
 		h := l.conv(norm(in[0], in[1], in[2], 4), in[3], in[4])
 		h = l.conv(norm(h, in[5], in[6], 8), in[7], in[8])
 		h = l.add(l.conv(in[0], in[9], in[10]), h)
-		up := l.conv(l.Make(graph.UpsampleNearest, graph.UpsampleAttr{Factor: 2}, h), in[11], in[12])
+		up := l.Make(graph.UpsampleConv, graph.UpsampleConvAttr{Bias: true}, h, in[11], in[12])
 		one := b.Scalar(d, 1)
 		return []*graph.Node{l.op(graph.Max, l.op(graph.Min, up, one), b.Scalar(d, -1)), h}
 	}, deep}

@@ -310,6 +310,10 @@ func biasOf(n *graph.Node) *graph.Node {
 		if a.Bias {
 			return n.In[2]
 		}
+	case graph.UpsampleConvAttr:
+		if a.Bias {
+			return n.In[2]
+		}
 	}
 	return nil
 }

@@ -25,6 +25,8 @@ func (p *planner) source(n *graph.Node) source {
 		return p.product(n, a)
 	case graph.ConvolutionAttr:
 		return p.convolution(n, a)
+	case graph.UpsampleConvAttr:
+		return p.convolution(n, a.Convolution())
 	case graph.GroupNormAttr:
 		return p.groupNorm(n, a)
 	case graph.RopeAttr:
@@ -154,6 +156,9 @@ func (p *planner) convolution(n *graph.Node, a graph.ConvolutionAttr) source {
 			q := problem
 			q.X = gemm.Operand{DType: x.dtype, Data: f.bytes(x)}
 			q.Weight = gemm.Operand{DType: w.dtype, Data: f.bytes(w)}
+			if n.Op == graph.UpsampleConv {
+				return conv.RunUpsampled(client.par, client.level, &q, emit)
+			}
 			if oh, ow := q.OutSize(); oh != n.Shape[1] || ow != n.Shape[2] {
 				return fmt.Errorf("kernel gives %d×%d, expected %d×%d", oh, ow, n.Shape[1], n.Shape[2])
 			}

@@ -55,6 +55,9 @@ func flops(n *graph.Node) int64 {
 	case graph.ConvolutionAttr: // weight (O, C, KH, KW)
 		w := n.In[1].Shape
 		return 2 * size * int64(w.Size()/max(w[0], 1))
+	case graph.UpsampleConvAttr: // as if it were done after the upsampling
+		w := n.In[1].Shape
+		return 2 * size * int64(w.Size()/max(w[0], 1))
 	case graph.AttentionAttr: // (B, N, H, D) with M keys: two products
 		f := 4 * size * int64(n.In[1].Shape[1])
 		if a.Causal {

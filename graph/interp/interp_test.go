@@ -118,6 +118,8 @@ func TestApply(t *testing.T) {
 		{op: graph.Silu, in: []*tensor.Array{f32(s{2}, 0, 1)}, want: f32(s{2}, 0, 0.7310585786300049)},
 		{op: graph.Modulate, in: []*tensor.Array{grid, f32(s{3}, 0, 1, 2), f32(s{}, 5)}, want: f32(s{2, 3}, 6, 9, 14, 9, 15, 23)},
 		{op: graph.UpsampleNearest, attr: graph.UpsampleAttr{Factor: 2}, in: []*tensor.Array{f32(s{1, 1, 2, 1}, 1, 2)}, want: f32(s{1, 2, 4, 1}, 1, 1, 2, 2, 1, 1, 2, 2)},
+		{op: graph.UpsampleConv, attr: graph.UpsampleConvAttr{Bias: true}, in: []*tensor.Array{f32(s{1, 1, 1, 1}, 1), f32(s{1, 1, 3, 3}, 1, 2, 3, 4, 5, 6, 7, 8, 9), f32(s{1}, 0.5)},
+			want: f32(s{1, 2, 2, 1}, 28.5, 24.5, 16.5, 12.5)},
 	}
 	seen := map[graph.Op]bool{graph.Input: true, graph.Constant: true}
 	for i, c := range cases {

@@ -132,7 +132,7 @@ func (u *UpBlock) Forward(x engine.Value) engine.Value {
 		x = r.Forward(x)
 	}
 	for _, s := range u.Up {
-		x = s.Conv.Forward(x.UpsampleNearest(2))
+		x = s.Conv.ForwardUpsampled(x)
 	}
 	return u.TapNCHW(x)
 }

@@ -158,3 +158,46 @@ func TestRunReportsMistakes(t *testing.T) {
 		}
 	}
 }
+
+// TestRunUpsampled compares with the definition on the large image. The sums of weights are rounded to the weight's type.
+func TestRunUpsampled(t *testing.T) {
+	pool := par.New(2)
+	defer pool.Close()
+	for _, level := range isa.Available() {
+		for dt, tol := range map[tensor.DType]float64{tensor.F32: 5e-6, tensor.BF16: 0x1p-9 + 5e-6, tensor.F16: 0x1p-12 + 5e-6} {
+			for i, size := range [][5]int{{1, 1, 1, 3, 5}, {2, 3, 4, 17, 33}, {1, 9, 8, 64, 16}, {1, 5, 7, 8, 3}, {1, 2, 2, 0, 3}} {
+				rnd := rand.New(rand.NewPCG(3, uint64(i)))
+				p := Problem{N: size[0], H: size[1], W: size[2], C: size[3], O: size[4], KH: 3, KW: 3, Pad: Same(1)}
+				var x, w []float64
+				p.X, x = random(rnd, dt, p.N*p.H*p.W*p.C)
+				p.Weight, w = random(rnd, dt, p.O*p.C*9)
+				big := p
+				big.H, big.W = 2*p.H, 2*p.W
+				up := make([]float64, big.N*big.H*big.W*p.C)
+				for j := range up {
+					c, px := j%p.C, j/p.C
+					up[j] = x[((px/big.W/big.H*p.H+px/big.W%big.H/2)*p.W+px%big.W/2)*p.C+c]
+				}
+				want, abs := naive(&big, up, w)
+				got, seen := make([]float32, len(want)), make([]int, len(want))
+				emit := func(_, row, col int, acc []float32) {
+					copy(got[row*p.O+col:], acc)
+					for j := range acc {
+						seen[row*p.O+col+j]++
+					}
+				}
+				if err := RunUpsampled(pool, level, &p, emit); err != nil {
+					t.Fatal(err)
+				}
+				for j := range want {
+					if d := math.Abs(float64(got[j]) - want[j]); !(d <= tol*abs[j]+1e-30) || seen[j] != 1 {
+						t.Fatalf("%v %v %v: value %d is %v (given %d times), want %v", level, dt, size, j, got[j], seen[j], want[j])
+					}
+				}
+			}
+		}
+	}
+	if err := RunUpsampled(pool, isa.Portable, &Problem{N: 1, H: 2, W: 2, C: 1, O: 1, KH: 2, KW: 2, Pad: Same(1)}, nil); err == nil {
+		t.Error("a kernel of 2×2: want an error")
+	}
+}
