@@ -64,6 +64,12 @@ func Open(ctx context.Context, topology string, o Options) (*Target, error) {
 	return t, nil
 }
 
+// ParseTopology checks a topology and returns its name as libtpu takes it.
+func ParseTopology(name string) (string, error) {
+	name, _, err := mosaic.ParseTopology(name)
+	return name, err
+}
+
 // bounds are the chips of a host: up to eight chips in a plane are one.
 func bounds(topology string) []int64 {
 	_, shape, _ := strings.Cut(topology, ":")
@@ -95,7 +101,7 @@ func (t *Target) probe(ctx context.Context, cache *diskcache.Cache) (bool, error
 
 // program writes a program as a client on such devices writes it.
 func (t *Target) program(name string, write func(pjrt.Options) (*pjrt.Program, error), kernels bool) (*pjrt.Program, error) {
-	p, err := write(pjrt.Options{Name: t.Info.Platform, Text: mosaic.Options(t.Chip, kernels)})
+	p, err := write(pjrt.Options{Name: t.Info.Platform, Text: mosaic.Options(t.Chip, kernels), Flags: mosaic.Flags()})
 	if err != nil {
 		return nil, err
 	}

@@ -18,10 +18,10 @@ func newCacheCommand(env *environment) *cobra.Command {
 		Long: `Programs for PJRT devices are compiled once on a machine and kept in $GESSO_CACHE/executables, normally
 ~/.cache/gesso/executables. Those that have not been used for the longest time go when the folder grows over
 GESSO_CACHE_LIMIT bytes (default 4.3e9).`,
-		Args: exactArgs(0, "a command: ls or rm"),
+		Args: exactArgs(0, "a command: ls, rm or add"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newCacheListCommand(env), newCacheRmCommand(env))
+	cmd.AddCommand(newCacheListCommand(env), newCacheRmCommand(env), newCacheAddCommand(env))
 	return cmd
 }
 

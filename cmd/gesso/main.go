@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gesso-go/gesso/backend/pjrt/aot"
 	"github.com/gesso-go/gesso/backend/pjrt/platform"
 	"golang.org/x/term"
 )
@@ -44,6 +45,9 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 func main() {
 	if code, child := platform.Main(os.Stdout); child {
 		os.Exit(code)
+	}
+	if aot.Main() {
+		return
 	}
 	env := &environment{
 		stdout: os.Stdout, stderr: os.Stderr, stdin: os.Stdin, getenv: os.Getenv,

@@ -41,6 +41,8 @@ func newRootCommand(env *environment) *cobra.Command {
 		newShowCommand(env),
 		newDevicesCommand(env),
 		newPluginCommand(env),
+		newPlanCommand(env),
+		newCompileCommand(env),
 		newCacheCommand(env),
 		newVersionCommand(env),
 	)

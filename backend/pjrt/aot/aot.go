@@ -235,18 +235,24 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// lastWords is the line that says most of a crash: XLA's fatal message, or the first of Go's.
+// lastWords is the line that says most of a crash: XLA's fatal message, the first of Go's, or the last of all.
 func (t *tail) lastWords() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	last := ""
 	for line := range strings.Lines(string(t.b)) {
-		line = strings.TrimSpace(line)
+		if line = strings.TrimSpace(line); line != "" {
+			last = line
+		}
 		if strings.Contains(line, "Check failed") || len(line) > 1 && line[0] == 'F' && line[1] >= '0' && line[1] <= '9' || strings.HasPrefix(line, "SIG") || strings.HasPrefix(line, "panic:") {
-			if len(line) > 300 {
-				line = line[:300] + "…"
-			}
-			return ": " + line
+			break
 		}
 	}
-	return ""
+	switch {
+	case last == "":
+		return ""
+	case len(last) > 300:
+		return ": " + last[:300] + "…"
+	}
+	return ": " + last
 }

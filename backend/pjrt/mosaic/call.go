@@ -109,3 +109,13 @@ func normRopeKernel(s normRopeShape, tableRows int) *kernel {
 		vmem: 32 << 20,
 	}
 }
+
+// normModulateKernel returns the kernel with its operands: x, scale, shift.
+func normModulateKernel(s normModulateShape) *kernel {
+	x, row := typeOf(tensor.BF16, s.rows, s.width), typeOf(tensor.BF16, 1, s.width)
+	n := int64(s.rows) * int64(s.width)
+	return &kernel{
+		name: "gesso_norm_modulate", body: normModulateBody(s), operands: []graph.Type{x, row, row}, result: x,
+		cost: cost{Flops: 8 * n, Transcendentals: int64(s.rows), Bytes: int64(2 * x.Bytes())}, vmem: 32 << 20,
+	}
+}

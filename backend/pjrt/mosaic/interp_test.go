@@ -40,9 +40,9 @@ type function struct {
 
 var (
 	opLine    = regexp.MustCompile(`^(?:(%\w+)(?::(\d+))? = )?"stable_mosaic\.([\w.]+)"\(([^()]*)\) (?:(\{.*\}) )?: \((.*)\) -> (.*)$`)
-	forLine   = regexp.MustCompile(`^(%\w+):3 = "stable_mosaic\.scf\.for"\(([^()]*)\) \(\{$`)
+	forLine   = regexp.MustCompile(`^(?:(%\w+):3 = )?"stable_mosaic\.scf\.for"\(([^()]*)\) \(\{$`)
 	blockLine = regexp.MustCompile(`^\^bb0\((.*)\):$`)
-	endFor    = regexp.MustCompile(`^\}\) : \((.*)\) -> \((.*)\)$`)
+	endFor    = regexp.MustCompile(`^\}\) : \((.*)\) -> \((.*)\)$`) // of a loop
 	endFunc   = regexp.MustCompile(`^\}\) (\{.*\}) : \(\) -> \(\)$`)
 	symbol    = regexp.MustCompile(`sym_name = "(\w+)"`)
 )

@@ -159,6 +159,35 @@ func TestNormRope(t *testing.T) {
 	}
 }
 
+// The text normalises rows and modulates them.
+func TestNormModulate(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for _, s := range []normModulateShape{{rows: 128, width: 256, block: 64, eps: 1e-6}, {rows: 100, width: 128, block: 64, eps: 1e-6}, {rows: 17, width: 384, block: 32, eps: 1e-6}} {
+		x, scale, shift := random(r, "bf16", 3, s.rows, s.width), random(r, "bf16", 0.5, 1, s.width), random(r, "bf16", 1, 1, s.width)
+		for i := range x.v {
+			x.v[i] = rounded("bf16", x.v[i]+2)
+		}
+		got := execute(t, normModulateBody(s), nil, []cell{x, scale, shift, unset(s.rows, s.width)})
+		want := make([]float64, len(x.v))
+		for i := range s.rows {
+			row := x.v[i*s.width:][:s.width]
+			mean, variance := 0.0, 0.0
+			for _, v := range row {
+				mean += v / float64(s.width)
+			}
+			for _, v := range row {
+				variance += (v - mean) * (v - mean) / float64(s.width)
+			}
+			for j, v := range row {
+				want[i*s.width+j] = (v-mean)/math.Sqrt(variance+s.eps)*(1+scale.v[j]) + shift.v[j]
+			}
+		}
+		if e := compare(got.v, want); e > 3e-3 {
+			t.Errorf("%+v: relative error %.3g", s, e)
+		}
+	}
+}
+
 // A kernel is only called with operands of its own shapes: others would compile, and read what isn't there.
 func TestOperandsFit(t *testing.T) {
 	k := attentionKernel(attentionShape{heads: 2, headSize: 64, queries: 100, keys: 100, scale: 1, tile: tile{128, 128, false}})

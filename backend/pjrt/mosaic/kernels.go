@@ -23,6 +23,8 @@ func Options(c Chip, kernels bool) stablehlo.Options {
 				}
 			case normRopeAttr:
 				return writeNormRope
+			case normModulateAttr:
+				return writeNormModulate
 			}
 			return nil
 		},
@@ -44,12 +46,12 @@ func (c Chip) writeAttention(w *stablehlo.Writer, n *graph.Node, in []stablehlo.
 	})
 }
 
-// perPicture calls write with rows of values (N, H·D) for each element of the batch of n's operands (B, N, H, D).
+// perPicture calls write with matrices (N, H·D) for each element of the batch of n's operands (B, N, H, D) or (B, N, H·D).
 func perPicture(w *stablehlo.Writer, n *graph.Node, in []stablehlo.Value, write func(in []stablehlo.Value) (stablehlo.Value, error)) (stablehlo.Value, error) {
 	batch := n.Shape[0]
 	flat := make([]stablehlo.Value, len(in))
 	for i, v := range in {
-		flat[i] = w.Reshape(v, batch, v.Shape[1], v.Shape[2]*v.Shape[3])
+		flat[i] = w.Reshape(v, batch, v.Shape[1], v.Shape[2:].Size())
 	}
 	outs := make([]stablehlo.Value, batch)
 	for b := range batch {
@@ -83,11 +85,21 @@ func writeNormRope(w *stablehlo.Writer, n *graph.Node, in []stablehlo.Value) (st
 	} else {
 		cos, sin = slice(w, cos, 0, a.first, a.first+rows), slice(w, sin, 0, a.first, a.first+rows)
 	}
-	k := normRopeKernel(s, cos.Shape[0])
 	weight := w.Reshape(in[1], 1, d)
+	k := normRopeKernel(s, cos.Shape[0])
 	return perPicture(w, n, in[:1], func(x []stablehlo.Value) (stablehlo.Value, error) {
 		return k.write(w, x[0], weight, cos, sin)
 	})
+}
+
+// writeNormModulate takes x (B, N, D), scale and shift (B, 1, D).
+func writeNormModulate(w *stablehlo.Writer, n *graph.Node, in []stablehlo.Value) (stablehlo.Value, error) {
+	rows := n.Shape[1]
+	k := normModulateKernel(normModulateShape{
+		rows: rows, width: n.Shape[2], block: min(normRopeRows, ceil(rows, normModulateChunk)*normModulateChunk),
+		eps: n.Attr.(normModulateAttr).eps,
+	})
+	return perPicture(w, n, in, func(in []stablehlo.Value) (stablehlo.Value, error) { return k.write(w, in...) })
 }
 
 // slice cuts [from, to) of an axis.

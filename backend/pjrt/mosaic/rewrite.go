@@ -19,6 +19,9 @@ type normRopeAttr struct {
 	first int // row of the tables that belongs to x's first
 }
 
+// normModulateAttr is the attribute of a modulation whose first operand is what the norm takes.
+type normModulateAttr struct{ eps float64 }
+
 func appendFloats(b []byte, vs ...float64) []byte {
 	for _, v := range vs {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
@@ -26,7 +29,8 @@ func appendFloats(b []byte, vs ...float64) []byte {
 	return b
 }
 
-func (a attentionAttr) AppendKey(b []byte) []byte { return appendFloats(append(b, 'm'), a.scale) }
+func (a attentionAttr) AppendKey(b []byte) []byte    { return appendFloats(append(b, 'm'), a.scale) }
+func (a normModulateAttr) AppendKey(b []byte) []byte { return appendFloats(append(b, 'm'), a.eps) }
 func (a normRopeAttr) AppendKey(b []byte) []byte {
 	return appendFloats(a.norm.AppendKey(append(b, 'm')), a.scale, float64(a.first))
 }
@@ -98,6 +102,10 @@ func (r *rewriter) node(n *graph.Node) *graph.Node {
 				scale = 1
 			}
 			return &graph.Node{Op: n.Op, Attr: attentionAttr{scale}, In: []*graph.Node{r.new(n.In[0]), r.new(n.In[1]), r.new(n.In[2])}, Type: n.Type}
+		}
+	case graph.Modulate:
+		if m := r.modulate(n); m != nil {
+			return m
 		}
 	case graph.Concatenate:
 		if m := r.join(n); m != nil {
@@ -229,3 +237,24 @@ func (r *rewriter) joined(parts []*graph.Node) *graph.Node {
 	x := r.make(graph.Concatenate, graph.ConcatenateAttr{Axis: 1}, flat...)
 	return r.make(graph.Reshape, graph.ReshapeAttr{Shape: tensor.Shape{s[0], total, s[2], s[3]}}, x)
 }
+
+// modulate is a layer norm without parameters of x (B, N, D), scaled and shifted by rows (1 or B, 1, D).
+func (r *rewriter) modulate(n *graph.Node) *graph.Node {
+	norm := n.In[0]
+	if r.plain || norm.Op != graph.LayerNorm || n.DType != tensor.BF16 || len(n.Shape) != 3 || n.Shape[2]%lanes != 0 || n.Shape[2] > maxWidth {
+		return nil
+	}
+	a := norm.Attr.(graph.LayerNormAttr)
+	if a.Affine || !norm.Shape.Equal(n.Shape) || n.Shape[1] < normModulateChunk {
+		return nil
+	}
+	for _, m := range n.In[1:] {
+		if len(m.Shape) != 3 || m.Shape[1] != 1 || m.Shape[2] != n.Shape[2] || m.Shape[0] != n.Shape[0] {
+			return nil
+		}
+	}
+	return &graph.Node{Op: n.Op, Attr: normModulateAttr{a.Eps}, In: []*graph.Node{r.new(norm.In[0]), r.new(n.In[1]), r.new(n.In[2])}, Type: n.Type}
+}
+
+// maxWidth is the widest row whose block fits the chip's own memory beside everything else.
+const maxWidth = 8192

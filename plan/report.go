@@ -1,0 +1,143 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gesso-go/gesso/backend/pjrt/aot"
+)
+
+// Report is what a generation needs on a topology.
+type Report struct {
+	Topology   string            `json:"topology"`
+	Chip       string            `json:"chip"`
+	Devices    int               `json:"devices"`
+	Memory     int64             `json:"memory_bytes"` // of one device
+	Kernels    bool              `json:"kernels"`
+	Height     int               `json:"height"`
+	Width      int               `json:"width"`
+	Steps      int               `json:"steps"`
+	Components []ComponentReport `json:"components"`
+	Programs   []ProgramReport   `json:"programs"`
+
+	Need     int64    `json:"need_bytes"` // with all weights on the device
+	Fits     bool     `json:"fits"`
+	Change   string   `json:"change,omitempty"` // the smallest that makes it fit
+	Choices  []Choice `json:"choices"`
+	Problems []string `json:"problems,omitempty"` // programs that can't be compiled
+
+	StepFlops      float64 `json:"step_flops"`
+	StepBytes      float64 `json:"step_hbm_bytes"`
+	StepSeconds    float64 `json:"step_seconds_estimate"`
+	PictureSeconds float64 `json:"picture_seconds_estimate"`
+	Formula        string  `json:"formula"`
+
+	CompileSeconds float64 `json:"compile_seconds"` // of programs that were not in the cache
+	Cached         int     `json:"cached"`
+}
+
+// ComponentReport is a model's part.
+type ComponentReport struct {
+	Name    string `json:"name"`
+	Params  int64  `json:"parameters"`
+	Weights int64  `json:"weights_bytes"`
+	Working int64  `json:"working_bytes"` // what its largest program needs beside weights
+}
+
+// ProgramReport is a program's part, in the compiler's figures where there are.
+type ProgramReport struct {
+	Name      string  `json:"name"`
+	Component string  `json:"component"`
+	Runs      int     `json:"runs"` // in one generation
+	PerStep   int     `json:"runs_per_step"`
+	Weights   int64   `json:"weights_bytes"`
+	Arguments int64   `json:"arguments_bytes"`
+	Outputs   int64   `json:"outputs_bytes"`
+	Temporary int64   `json:"temporary_bytes"`
+	Peak      int64   `json:"peak_bytes"`
+	Flops     float64 `json:"flops"`
+	HBM       int64   `json:"hbm_bytes"`
+	Cycles    int64   `json:"estimated_cycles"` // outside of kernels
+	Seconds   float64 `json:"seconds_estimate"`
+	Error     string  `json:"error,omitempty"`
+}
+
+// Choice is a way of placing weights, and what it needs of each device.
+type Choice struct {
+	Change string `json:"change"` // the flag; empty for none
+	Need   int64  `json:"need_bytes"`
+	Fits   bool   `json:"fits"`
+}
+
+// Judge puts together what the compiler says.
+func Judge(g *Generation, all []*Compiled, t *Target) *Report {
+	r := &Report{
+		Topology: t.Name, Chip: t.Chip.Kind, Devices: len(t.Info.Kinds), Memory: t.Info.Memory, Kernels: t.Kernels,
+		Height: g.Request.Height, Width: g.Request.Width, Steps: g.Request.Steps,
+		Formula: fmt.Sprintf("sum over programs of runs · max(flops / %.4g, HBM bytes / %.4g)", t.Chip.Flops, t.Chip.Bandwidth),
+	}
+	working := map[string]int64{}
+	var block int64 // the largest program with its weights twice: one runs while the next one's arrive
+	for _, c := range all {
+		p := ProgramReport{
+			Name: c.Name, Component: c.Component, Runs: g.Times(c.Program), PerStep: c.PerStep(), Weights: c.Weights, Flops: Flops(c.Graph),
+			Arguments: c.Arguments, Outputs: c.Figures.Outputs, Temporary: c.Temporary, Peak: c.Peak,
+		}
+		if c.Err != nil {
+			p.Error = c.Err.Error()
+			r.Problems = append(r.Problems, p.Error)
+			p.Arguments, p.Outputs = c.Weights+c.Inputs, c.Program.Outputs
+			p.Peak = p.Arguments + p.Outputs
+			if aot.OutOfMemory(c.Err) { // more than there is, whatever it is
+				p.Peak = max(p.Peak, t.Info.Memory+c.Weights)
+			}
+		}
+		if c.Cost != nil {
+			p.HBM, p.Cycles = c.Cost.HBM, c.Cost.Cycles
+		} else {
+			p.HBM = p.Arguments + p.Outputs
+		}
+		if c.Cached {
+			r.Cached++
+		} else {
+			r.CompileSeconds += c.Seconds
+		}
+		p.Seconds = max(p.Flops/t.Chip.Flops, float64(p.HBM)/t.Chip.Bandwidth)
+		r.StepFlops += p.Flops * float64(p.PerStep)
+		r.StepBytes += float64(p.HBM) * float64(p.PerStep)
+		r.StepSeconds += p.Seconds * float64(p.PerStep)
+		r.PictureSeconds += p.Seconds * float64(p.Runs)
+		extra := max(0, p.Peak-p.Weights)
+		working[c.Component] = max(working[c.Component], extra)
+		block = max(block, 2*p.Weights+extra)
+		r.Programs = append(r.Programs, p)
+	}
+	r.PictureSeconds /= float64(max(1, g.Request.Images))
+	var resident, model, widest int64
+	for _, c := range g.Components {
+		w := working[c.Name]
+		r.Components = append(r.Components, ComponentReport{c.Name, c.Params, c.Weights, w})
+		resident += c.Weights
+		widest = max(widest, w)
+		model = max(model, c.Weights+w)
+	}
+	r.Need = resident + widest
+	choose := func(change string, need int64) {
+		r.Choices = append(r.Choices, Choice{change, need, need <= r.Memory})
+	}
+	choose("", r.Need)
+	choose("--offload model", model)
+	for n := int64(2); n <= int64(r.Devices); n *= 2 {
+		choose(fmt.Sprintf("--tp %d", n), resident/n+widest)
+		choose(fmt.Sprintf("--tp %d --offload model", n), (model-widest)/n+widest)
+	}
+	choose("--offload block", block)
+	r.Fits = r.Choices[0].Fits
+	if !r.Fits {
+		r.Change = "no placement fits: a smaller picture, or a topology with more memory"
+		if i := slices.IndexFunc(r.Choices, func(c Choice) bool { return c.Fits }); i > 0 {
+			r.Change = r.Choices[i].Change
+		}
+	}
+	return r
+}
