@@ -132,15 +132,6 @@ func (l *LoRAs) SetWeights(w []float64) error {
 	return nil
 }
 
-// Used returns the adapters with the strengths that are set.
-func (l *LoRAs) Used() []LoRA {
-	used := make([]LoRA, len(l.list))
-	for i, a := range l.list {
-		used[i] = LoRA{Path: a.file.Path, Weight: &a.now}
-	}
-	return used
-}
-
 // Close frees the factors and closes the files.
 func (l *LoRAs) Close() error {
 	if l == nil || l.host == nil {

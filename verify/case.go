@@ -101,7 +101,25 @@ var fromImage = map[string]string{"FluxImg2ImgPipeline": flux.Class, "FluxInpain
 
 // file is a picture among the inputs.
 type file struct {
-	Name string `json:"image"`
+	Name  string `json:"image"`
+	times int    // how often a list repeats it
+}
+
+// UnmarshalJSON also takes a list of one picture repeated: a request has one for all that it makes.
+func (f *file) UnmarshalJSON(b []byte) error {
+	type plain file
+	var list []plain
+	if json.Unmarshal(b, &list) != nil {
+		return json.Unmarshal(b, (*plain)(f))
+	}
+	for _, x := range list {
+		if x != list[0] {
+			return errors.New("several pictures to start from are not supported")
+		}
+		*f = file(x)
+	}
+	f.times = len(list)
+	return nil
 }
 
 // texts is one string or a list of them.

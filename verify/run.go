@@ -149,9 +149,7 @@ func (c *Case) run(ctx context.Context, o Options, out *Outcome) error {
 	if tapErr != nil {
 		return tapErr
 	}
-	if c.call.Mask != nil { // stored as the last step returned it, before the mask was applied
-		got["latents.final"] = got[fmt.Sprintf("latents.after_step_%d", res.Steps-1)]
-	}
+	c.rename(got, res.Steps)
 	if o.DumpDir != "" {
 		if err := weights.Save(filepath.Join(o.DumpDir, c.Name+".safetensors"), got, nil); err != nil {
 			return err
@@ -161,6 +159,22 @@ func (c *Case) run(ctx context.Context, o Options, out *Outcome) error {
 		return err
 	}
 	return c.compareImages(res, d, out)
+}
+
+// rename adds what the reference calls otherwise than we do.
+func (c *Case) rename(got map[string]*tensor.Array, steps int) {
+	k := &c.call
+	if k.Mask != nil { // stored as the last step returned it, before the mask was applied
+		got["latents.final"] = got[fmt.Sprintf("latents.after_step_%d", steps-1)]
+	}
+	if k.Image == nil {
+		return
+	}
+	for i := 1; i < k.Image.times; i++ { // encoded once for each picture of a list
+		for _, what := range []string{"in", "mean", "logvar"} {
+			got[fmt.Sprintf("vae.encode%d.%s", i, what)] = got["vae.encode0."+what]
+		}
+	}
 }
 
 // input returns the path of one of the files that cases share.
@@ -259,19 +273,40 @@ func (c *Case) runFromStored(ctx context.Context, pipe *gesso.Pipeline, ref *wei
 		req.NegativePrompts, req.NegativePrompt2 = nil, nil
 		req.NegativePromptEmbeds, req.NegativePooledPromptEmbeds = neg, half(c.stored(ref, "negative_pooled_prompt_embeds"))
 	}
+	var mask *tensor.Array
 	req.Dump = func(name string, a *tensor.Array) {
+		if name == "prepare_mask_latents.out0" {
+			mask = a
+		}
 		if fromStored(name) {
 			dump(name, a)
 		}
 	}
 	req.OnStep = func(s *gesso.Step) error {
 		if a := half(c.stored(ref, fmt.Sprintf("latents.after_step_%d", s.Index))); a != nil {
-			s.Latents = a
+			s.Latents = within(mask, a, s.Latents)
 		}
 		return err
 	}
 	res, gerr := pipe.Generate(ctx, req)
 	return res, errors.Join(err, gerr)
+}
+
+// within returns a where the mask is set and b elsewhere; without a mask, a.
+func within(mask, a, b *tensor.Array) *tensor.Array {
+	if mask == nil {
+		return a
+	}
+	out := tensor.New(a.DType, a.Shape...)
+	size := a.DType.Size()
+	for i, m := range mask.Float32s() {
+		from := b
+		if m != 0 {
+			from = a
+		}
+		copy(out.Data[i*size:][:size], from.Data[i*size:])
+	}
+	return out
 }
 
 // compare checks every stored tensor.

@@ -3,6 +3,7 @@ package lora
 import (
 	"math"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/gesso-go/gesso/tensor"
@@ -136,6 +137,23 @@ func TestChangedTwice(t *testing.T) {
 	}, nil)
 	if err == nil {
 		t.Error("accepted")
+	}
+}
+
+// Changes of whole biases and norms are not supported, unless they change nothing.
+func TestDiffs(t *testing.T) {
+	with := func(diff float32) error {
+		_, err := open(t, map[string]*tensor.Array{
+			"net.b.lora_A.weight": counting(tensor.F32, 1, 4), "net.b.lora_B.weight": counting(tensor.F32, 4, 1),
+			"net.b.diff_b": tensor.FromFloat32([]float32{0, diff, 0, 0}, 4), "net.norm.diff": tensor.FromFloat32([]float32{diff}),
+		}, nil)
+		return err
+	}
+	if err := with(0); err != nil {
+		t.Error(err)
+	}
+	if err := with(1); err == nil || !strings.Contains(err.Error(), "2 of 4 keys are no layer of this model (net.b.diff_b, net.norm.diff)") {
+		t.Error(err)
 	}
 }
 

@@ -93,6 +93,9 @@ func (a *Adapter) groups(namings []Naming) ([]*group, error) {
 		}
 		k, ok := split(known, t.Name)
 		if !ok {
+			if isDiff(t) && zero(t) {
+				continue
+			}
 			unknown = append(unknown, t.Name)
 			continue
 		}
@@ -116,6 +119,20 @@ func (a *Adapter) groups(namings []Naming) ([]*group, error) {
 		return nil, errors.New("the file has no factors")
 	}
 	return order, nil
+}
+
+// isDiff reports a change of a whole bias or norm, which extracted adapters hold for every layer, mostly of zeros.
+func isDiff(t *weights.Tensor) bool {
+	return strings.HasSuffix(t.Name, ".diff") || strings.HasSuffix(t.Name, ".diff_b")
+}
+
+func zero(t *weights.Tensor) bool {
+	for _, b := range t.Bytes() {
+		if b != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func few(names []string) string {
