@@ -43,7 +43,9 @@ func TestDocumentHasEverySection(t *testing.T) {
 
 // The ratio is the fastest peer's that did not fail.
 func TestRatio(t *testing.T) {
-	c := func(seconds float64, err error) *contestant { return &contestant{m: measured{Seconds: seconds, err: err}} }
+	c := func(seconds float64, err error) *contestant {
+		return &contestant{m: measured{Seconds: seconds, err: err}}
+	}
 	failed := errors.New("killed | by a signal")
 	if got := ratio(c(2, nil), c(3, nil), c(5, nil)); got != "**1.50**" {
 		t.Errorf("ratio %s", got)
