@@ -96,6 +96,11 @@ type Buffer interface {
 	Free()
 }
 
+// Quantizer is a Client that rounds weights to 8 bits itself: graph.QuantizeRows, only faster.
+type Quantizer interface {
+	QuantizeRows(w *tensor.Array) (q, scale *tensor.Array, err error)
+}
+
 // Parameter is a Buffer of a backend that makes use of knowing what holds a model's parameter: a value that programs read
 // again and again.
 type Parameter interface {

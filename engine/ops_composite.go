@@ -10,6 +10,14 @@ func Linear(x, w, b Value, act graph.Activation) Value {
 	return Record(graph.Linear, graph.LinearAttr{Act: act}, x, w)
 }
 
+// QuantizedLinear is Linear in 8 bits: w (N, K) is i8, with a scale (N) in f32; see graph.QuantizedLinearAttr.
+func QuantizedLinear(x, w, scale, b Value, act graph.Activation) Value {
+	if b.Valid() {
+		return Record(graph.QuantizedLinear, graph.QuantizedLinearAttr{Bias: true, Act: act}, x, w, scale, b)
+	}
+	return Record(graph.QuantizedLinear, graph.QuantizedLinearAttr{Act: act}, x, w, scale)
+}
+
 // RMSNorm normalises the last axis by its root mean square. The weight (D) may be the zero Value. See
 // graph.RMSNormAttr for roundFirst.
 func RMSNorm(x, weight Value, eps float64, roundFirst bool) Value {

@@ -31,6 +31,28 @@ func markParameter(b backend.Buffer, release func()) {
 	}
 }
 
+// QuantizeParam makes a host array (N, K) the two buffers of a weight in 8 bits: i8 (N, K) and its scale (N) in f32; see
+// graph.QuantizeRows. The array is not needed any more when it returns.
+func (e *Engine) QuantizeParam(a *tensor.Array) (w, scale backend.Buffer, err error) {
+	b := e.base()
+	var q, s *tensor.Array
+	if z, ok := b.client.(backend.Quantizer); ok {
+		if q, s, err = z.QuantizeRows(a); err != nil {
+			return nil, nil, err
+		}
+	} else {
+		q, s = graph.QuantizeRows(a)
+	}
+	if w, err = e.UploadParam(q); err != nil {
+		return nil, nil, err
+	}
+	if scale, err = e.UploadParam(s); err != nil {
+		w.Free()
+		return nil, nil, err
+	}
+	return w, scale, nil
+}
+
 // ConvertParam makes a host array a buffer of dtype d for a parameter, converting it on the device. The array is not
 // needed any more when it returns. Both types must be floating-point types that programs compute in.
 func (e *Engine) ConvertParam(a *tensor.Array, d tensor.DType) (backend.Buffer, error) {

@@ -152,6 +152,21 @@ type LinearAttr struct {
 	Act  Activation
 }
 
+// QuantizedLinearAttr: a Linear in 8 bits. Each row of x is rounded to integers, x·(127/m) to nearest even with m its
+// largest magnitude; they multiply those of the weight with exact sums. A sum, in f32, times the row's scale m/127 and then
+// the column's takes the place of Linear's. A row whose m is below [QuantizedLeast] counts as zero; one with a NaN or an
+// infinity gives NaN.
+type QuantizedLinearAttr struct {
+	Bias bool
+	Act  Activation
+}
+
+// QuantizedLeast is the smallest magnitude of a row that is quantised: below it 127/m may overflow.
+const QuantizedLeast = 0x1p-120
+
+// MaxQuantizedK bounds the inputs of a QuantizedLinear, so that sums of products of bytes fit an i32.
+const MaxQuantizedK = 1 << 17
+
 // RMSNormAttr: x·rsqrt(mean x² + Eps), in f32. With RoundFirst the normalised value is rounded to x's dtype before the
 // weight multiplies it (Diffusers' own RMSNorm, T5, Mistral, Qwen); without, it is rounded once at the end (torch.nn.RMSNorm).
 type RMSNormAttr struct {
@@ -237,6 +252,9 @@ func (a ConvolutionAttr) AppendKey(b []byte) []byte {
 	return append(appendBool(b, a.Bias), byte(a.Out))
 }
 func (a LinearAttr) AppendKey(b []byte) []byte { return append(appendBool(b, a.Bias), byte(a.Act)) }
+func (a QuantizedLinearAttr) AppendKey(b []byte) []byte {
+	return append(appendBool(b, a.Bias), byte(a.Act))
+}
 func (a RMSNormAttr) AppendKey(b []byte) []byte {
 	return appendBool(appendBool(appendFloat(b, a.Eps), a.Weight), a.RoundFirst)
 }

@@ -15,6 +15,8 @@ func Decompose(n *Node) (*Node, error) {
 	switch n.Op {
 	case Linear:
 		out = b.linear(n)
+	case QuantizedLinear:
+		out = b.quantizedLinear(n)
 	case RMSNorm:
 		out = b.rmsNorm(n)
 	case LayerNorm:
@@ -62,12 +64,21 @@ func (b *Builder) linear(n *Node) *Node {
 	x, w := n.In[0], n.In[1]
 	last := len(x.Shape) - 1
 	y := b.Make(DotGeneral, DotGeneralAttr{LhsContract: []int{last}, RhsContract: []int{1}, Out: internal(n.DType)}, x, w)
+	var bias *Node
 	if a.Bias {
-		y = b.Make(Add, nil, y, b.Convert(n.In[2], y.DType))
+		bias = n.In[2]
 	}
-	y = b.Convert(y, n.DType)
-	if a.Act != NoActivation {
-		y = b.activation(y, a.Act)
+	return b.finish(y, bias, n.DType, a.Act)
+}
+
+// finish adds the bias to f32 sums, rounds, and applies the activation.
+func (b *Builder) finish(y, bias *Node, d tensor.DType, act Activation) *Node {
+	if bias != nil {
+		y = b.Make(Add, nil, y, b.Convert(bias, y.DType))
+	}
+	y = b.Convert(y, d)
+	if act != NoActivation {
+		y = b.activation(y, act)
 	}
 	return y
 }

@@ -41,6 +41,10 @@ func TestInferRefuses(t *testing.T) {
 		{Convolution, ConvolutionAttr{Stride: [2]int{1, 1}}, []Type{typ(f, 1, 2, 2, 3), typ(f, 8, 3, 3, 3)}, "do not fit"},
 		{Linear, LinearAttr{}, []Type{v, typ(f, 5, 4)}, "weight (N, K)"},
 		{Linear, LinearAttr{Bias: true}, []Type{v, typ(f, 5, 3), typ(f, 4)}, "bias must be f32[5]"},
+		{QuantizedLinear, QuantizedLinearAttr{}, []Type{v, typ(f, 5, 3), typ(f, 5)}, "weight in i8"},
+		{QuantizedLinear, QuantizedLinearAttr{}, []Type{v, typ(tensor.I8, 5, 4), typ(f, 5)}, "weight (N, K)"},
+		{QuantizedLinear, QuantizedLinearAttr{}, []Type{v, typ(tensor.I8, 5, 3), typ(f, 3)}, "scale must be f32[5]"},
+		{QuantizedLinear, QuantizedLinearAttr{Bias: true}, []Type{v, typ(tensor.I8, 5, 3), typ(f, 5)}, "takes 4 operands"},
 		{RMSNorm, RMSNormAttr{Weight: true}, []Type{v, typ(f, 2)}, "weight must be f32[3]"},
 		{GroupNorm, GroupNormAttr{Groups: 2}, []Type{v, typ(f, 3), typ(f, 3)}, "2 groups do not divide 3"},
 		{Rope, RopeAttr{}, []Type{typ(f, 1, 2, 3, 4), typ(f, 2, 4), typ(f, 2, 2)}, "cos and sin must be f32[2 4]"},
@@ -92,6 +96,8 @@ func composites(t *testing.T, d tensor.DType) []*Node {
 		b.Make(Modulate, nil, x(2, 3, 4), x(2, 1, 4), x(2, 1, 4)),
 		b.Make(UpsampleNearest, UpsampleAttr{2}, x(1, 2, 3, 4)),
 		b.Make(UpsampleConv, UpsampleConvAttr{Bias: true}, x(1, 2, 3, 4), x(5, 4, 3, 3), x(5)),
+		b.Make(QuantizedLinear, QuantizedLinearAttr{}, x(2, 3), in(typ(tensor.I8, 5, 3)), f(5)),
+		b.Make(QuantizedLinear, QuantizedLinearAttr{Bias: true, Act: ActGelu}, x(2, 3), in(typ(tensor.I8, 5, 3)), f(5), x(5)),
 	}
 	for _, act := range []Activation{ActGelu, ActGeluTanh, ActQuickGelu} {
 		nodes = append(nodes, b.Make(Gelu, GeluAttr{act}, x(2, 3)), b.Make(Linear, LinearAttr{Bias: true, Act: act}, x(2, 3), x(5, 3), x(5)))

@@ -50,6 +50,8 @@ func inferComposite(op Op, attr Attr, in []Type) (Type, error) {
 		return Type{x.DType, s}, err
 	case Linear:
 		return inferLinear(attr, in)
+	case QuantizedLinear:
+		return inferQuantizedLinear(attr, in)
 	case RMSNorm, LayerNorm, GroupNorm:
 		return inferNorm(op, attr, in)
 	case Rope:
@@ -104,6 +106,38 @@ func inferLinear(attr Attr, in []Type) (Type, error) {
 	}
 	if a.Bias {
 		if err := vector("bias", in[2], w.DType, w.Shape[0]); err != nil {
+			return Type{}, err
+		}
+	}
+	s := x.Shape.Clone()
+	s[len(s)-1] = w.Shape[0]
+	return Type{x.DType, s}, nil
+}
+
+func inferQuantizedLinear(attr Attr, in []Type) (Type, error) {
+	a, ok := attr.(QuantizedLinearAttr)
+	want := 3
+	if a.Bias {
+		want = 4
+	}
+	if !ok || a.Act > ActSilu {
+		return Type{}, errAttr(QuantizedLinear)
+	}
+	if err := count(in, want); err != nil {
+		return Type{}, err
+	}
+	x, w := in[0], in[1]
+	if x.DType == tensor.F64 || w.DType != tensor.I8 {
+		return Type{}, fmt.Errorf("needs x in f32 or a half type and the weight in i8")
+	}
+	if len(x.Shape) == 0 || len(w.Shape) != 2 || x.Shape[len(x.Shape)-1] != w.Shape[1] || w.Shape[1] < 1 || w.Shape[1] > MaxQuantizedK {
+		return Type{}, fmt.Errorf("needs x (…, K) and weight (N, K) with K of 1 to %d", MaxQuantizedK)
+	}
+	if err := vector("scale", in[2], tensor.F32, w.Shape[0]); err != nil {
+		return Type{}, err
+	}
+	if a.Bias {
+		if err := vector("bias", in[3], x.DType, w.Shape[0]); err != nil {
 			return Type{}, err
 		}
 	}

@@ -88,6 +88,7 @@ const (
 	Modulate        // x·(1+scale)+shift: x, scale, shift, broadcast as in NumPy
 	UpsampleNearest // x (B, H, W, C) → (B, fH, fW, C); attr UpsampleAttr
 	UpsampleConv    // x (B, H, W, C), w (O, C, 3, 3), bias (O) → (B, 2H, 2W, O); attr UpsampleConvAttr
+	QuantizedLinear // x (…, K), w (N, K) in i8, scale (N) in f32, bias (N) → (…, N); attr QuantizedLinearAttr
 	numOps
 )
 
@@ -103,6 +104,7 @@ var opNames = [numOps]string{
 	Linear: "linear", RMSNorm: "rms_norm", LayerNorm: "layer_norm", GroupNorm: "group_norm", Softmax: "softmax", Attention: "attention",
 	Rope: "rope", Gelu: "gelu", Silu: "silu", Modulate: "modulate", UpsampleNearest: "upsample_nearest",
 	UpsampleConv: "upsample_conv",
+	QuantizedLinear: "quantized_linear",
 }
 
 // String returns StableHLO's name of a primitive, or the composite's name.

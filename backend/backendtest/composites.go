@@ -13,6 +13,9 @@ func compositePrograms() []program {
 	var ps []program
 	for _, d := range floats {
 		ps = append(ps, linearPrograms(m, d)...)
+		if d != tensor.F64 {
+			ps = append(ps, quantizedPrograms(m, d)...)
+		}
 		ps = append(ps, normPrograms(m, d)...)
 		ps = append(ps, attentionPrograms(m, d)...)
 		ps = append(ps, rowPrograms(m, d)...)
@@ -44,6 +47,39 @@ func linearPrograms(m *maker, d tensor.DType) []program {
 						ops = in[i : i+3]
 					}
 					out = append(out, b.Make(graph.Linear, graph.LinearAttr{Bias: bias, Act: act}, ops...))
+				}
+				return out
+			}
+			ps = append(ps, p)
+		}
+	}
+	return ps
+}
+
+func quantizedPrograms(m *maker, d tensor.DType) []program {
+	var ps []program
+	for act := graph.NoActivation; act <= graph.ActSilu; act++ {
+		for _, bias := range []bool{false, true} {
+			p := program{name: fmt.Sprintf("quantized_linear %s %s bias=%v", d, act, bias), tol: sums}
+			add := func(x *tensor.Array, n int) {
+				k := x.Shape[len(x.Shape)-1]
+				p.in = append(p.in, x, m.between(tensor.I8, -127, 128, n, k), m.between(tensor.F32, 0, 0.01, n), m.normal(d, n))
+			}
+			add(m.normal(d, 1), 40)
+			for _, s := range []tensor.Shape{{1, 64}, {2, 3, 17}, {15, 16}, {17, 127}, {65, 129}, {0, 16}, {1, 129, 64}} {
+				add(m.normal(d, s...), len(ps)+s[len(s)-1]/2+1)
+			}
+			rows := special(d)
+			add(&tensor.Array{DType: d, Shape: tensor.Shape{rows.Shape[0], 1}, Data: rows.Data}, 5)
+			add(tensor.New(d, 3, 20), 4)
+			p.build = func(b *graph.Builder, in []*graph.Node) []*graph.Node {
+				var out []*graph.Node
+				for i := 0; i < len(in); i += 4 {
+					ops := in[i : i+3]
+					if bias {
+						ops = in[i : i+4]
+					}
+					out = append(out, b.Make(graph.QuantizedLinear, graph.QuantizedLinearAttr{Bias: bias, Act: act}, ops...))
 				}
 				return out
 			}

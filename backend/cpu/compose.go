@@ -306,6 +306,10 @@ func biasOf(n *graph.Node) *graph.Node {
 		if a.Bias {
 			return n.In[2]
 		}
+	case graph.QuantizedLinearAttr:
+		if a.Bias {
+			return n.In[3]
+		}
 	case graph.ConvolutionAttr:
 		if a.Bias {
 			return n.In[2]
@@ -328,6 +332,8 @@ func (b *composer) anchor(n *graph.Node) {
 	}
 	switch a := n.Attr.(type) {
 	case graph.LinearAttr:
+		r = b.activation(a.Act, r, n.DType)
+	case graph.QuantizedLinearAttr:
 		r = b.activation(a.Act, r, n.DType)
 	case graph.GroupNormAttr:
 		if a.Silu {

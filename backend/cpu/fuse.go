@@ -133,7 +133,7 @@ func anchors(n *graph.Node) bool {
 		}
 	}
 	switch n.Op {
-	case graph.Linear, graph.Convolution, graph.UpsampleConv, graph.RMSNorm, graph.LayerNorm, graph.GroupNorm, graph.Softmax, graph.Rope:
+	case graph.Linear, graph.QuantizedLinear, graph.Convolution, graph.UpsampleConv, graph.RMSNorm, graph.LayerNorm, graph.GroupNorm, graph.Softmax, graph.Rope:
 		return true
 	case graph.DotGeneral:
 		d := n.In[0].DType

@@ -21,6 +21,8 @@ func (p *planner) source(n *graph.Node) source {
 	switch a := n.Attr.(type) {
 	case graph.LinearAttr:
 		return p.product(n, graph.DotGeneralAttr{LhsContract: []int{len(n.In[0].Shape) - 1}, RhsContract: []int{1}})
+	case graph.QuantizedLinearAttr:
+		return p.product(n, graph.DotGeneralAttr{LhsContract: []int{len(n.In[0].Shape) - 1}, RhsContract: []int{1}})
 	case graph.DotGeneralAttr:
 		return p.product(n, a)
 	case graph.ConvolutionAttr:
@@ -104,12 +106,18 @@ func (m *matrix) operand(f *frame, i int) gemm.Operand {
 	return gemm.Operand{DType: m.view.dtype, Data: f.mem[m.view.st.slot][m.batch.at(i)*m.view.dtype.Size():], Stride: m.stride}
 }
 
-// product plans linear and dot_general.
+// product plans linear, quantized_linear and dot_general.
 func (p *planner) product(n *graph.Node, a graph.DotGeneralAttr) source {
 	l := p.matrixOf(n.In[0], a.LhsBatch, a.LhsContract, false)
 	r := p.matrixOf(n.In[1], a.RhsBatch, a.RhsContract, true)
 	client := p.c
 	weight := r.weight(l.view.dtype)
+	uses := []view{l.view, r.view}
+	var scale view // of an int8 weight
+	if n.Op == graph.QuantizedLinear {
+		scale = p.dense(n.In[2])
+		uses = append(uses, scale)
+	}
 	run := func(c *cluster) func(f *frame) error {
 		var current *frame
 		problem := func(i int) gemm.Problem {
@@ -118,6 +126,9 @@ func (p *planner) product(n *graph.Node, a graph.DotGeneralAttr) source {
 				g.Packed = current.packed[weight.slot]
 			} else {
 				g.B, g.RowB = r.operand(current, i), r.turned
+			}
+			if scale.st != nil {
+				g.Scale = elements[float32](current.mem[scale.st.slot], scale.offset, r.rows)
 			}
 			return g
 		}
@@ -135,7 +146,7 @@ func (p *planner) product(n *graph.Node, a graph.DotGeneralAttr) source {
 			return gemm.RunBatch(client.par, client.level, l.batch.n, problem, emit)
 		}
 	}
-	return source{uses: []view{l.view, r.view}, weight: weight, run: run}
+	return source{uses: uses, weight: weight, run: run}
 }
 
 // convolution plans an implicit matrix product over patches.

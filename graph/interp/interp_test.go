@@ -106,6 +106,13 @@ func TestApply(t *testing.T) {
 			in:   []*tensor.Array{f32(s{1, 3, 3, 1}, 1, 2, 3, 4, 5, 6, 7, 8, 9), f32(s{1, 1, 2, 2}, 1, 10, 100, 1000), f32(s{1}, 0.5)},
 			want: f32(s{1, 2, 2, 1}, 5421.5, 603.5, 87.5, 9.5)},
 		{op: graph.Linear, attr: graph.LinearAttr{Bias: true}, in: []*tensor.Array{grid, f32(s{1, 3}, 1, 1, 1), f32(s{1}, 0.5)}, want: f32(s{2, 1}, 6.5, 15.5)},
+		// The row's scale is 127/127, so it is rounded to 127, 2, -4, 0; the second is zero, the third infinite.
+		{op: graph.QuantizedLinear, attr: graph.QuantizedLinearAttr{Bias: true},
+			in: []*tensor.Array{
+				f32(s{3, 4}, 127, 2.5, -3.5, 0.5, 0, 1e-40, 0, 0, 1, inf, 1, 1), arr(tensor.I8, s{2, 4}, 1, 1, 1, 100, -1, 0, 0, 0),
+				f32(s{2}, 0.5, 2), f32(s{2}, 0.25, 0),
+			},
+			want: f32(s{3, 2}, 62.75, -254, 0.25, 0, nan, nan)},
 		{op: graph.RMSNorm, attr: graph.RMSNormAttr{Weight: true}, in: []*tensor.Array{f32(s{1, 2}, 1, 7), f32(s{2}, 1, 2)}, want: f32(s{1, 2}, 0.2, 2.8)},
 		{op: graph.LayerNorm, attr: graph.LayerNormAttr{}, in: []*tensor.Array{f32(s{1, 2}, 1, 5)}, want: f32(s{1, 2}, -1, 1)},
 		{op: graph.GroupNorm, attr: graph.GroupNormAttr{Groups: 2}, in: []*tensor.Array{f32(s{1, 2, 2}, 1, 10, 5, 20), f32(s{2}, 1, 1), f32(s{2}, 0, 3)}, want: f32(s{1, 2, 2}, -1, 2, 1, 4)},
