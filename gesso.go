@@ -57,6 +57,7 @@ type Options struct {
 	Device    string             // "cpu", or empty for it; "xla-cpu", "tpu", "cuda" and other PJRT plugins, with ":N" for the Nth device
 	Mode      engine.Mode        // when recorded operations become programs; see package engine
 	DType     tensor.DType       // of all floating-point parameters; Invalid keeps what each component stores
+	Quantize  string             // "int8" computes the linear layers of transformer and T5 in 8 bits: faster, half the memory, not the same picture
 	Variant   string             // of the weight files, such as "fp16"
 	LoRAs     []LoRA             // adapters; Request.LoRAWeights changes their strengths without loading again
 	Scheduler string             // Diffusers' class name; empty takes the checkpoint's
@@ -109,12 +110,15 @@ func Load(ctx context.Context, dir string, o Options) (*Pipeline, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s: pipeline class %q is not supported (known: %s)", dir, folder.Class, strings.Join(PipelineClasses(), ", "))
 	}
+	if o.Quantize != "" && o.Quantize != pipeline.Int8 {
+		return nil, fmt.Errorf("quantize %q is not supported (known: %s)", o.Quantize, pipeline.Int8)
+	}
 	client, ordinal, err := openDevice(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	eng := engine.New(client, engine.Options{Mode: o.Mode, Device: ordinal, Trace: o.Trace})
-	p, err := load(folder, pipeline.Options{Engine: eng, DType: o.DType, Variant: o.Variant, LoRAs: o.LoRAs, Scheduler: o.Scheduler, Warn: o.Warn})
+	p, err := load(folder, pipeline.Options{Engine: eng, DType: o.DType, Quantize: o.Quantize, Variant: o.Variant, LoRAs: o.LoRAs, Scheduler: o.Scheduler, Warn: o.Warn})
 	if err != nil {
 		client.Close()
 		return nil, err

@@ -103,7 +103,7 @@ var opNames = [numOps]string{
 	DotGeneral: "dot_general", Convolution: "convolution", OptimizeBarrier: "optimization_barrier",
 	Linear: "linear", RMSNorm: "rms_norm", LayerNorm: "layer_norm", GroupNorm: "group_norm", Softmax: "softmax", Attention: "attention",
 	Rope: "rope", Gelu: "gelu", Silu: "silu", Modulate: "modulate", UpsampleNearest: "upsample_nearest",
-	UpsampleConv: "upsample_conv",
+	UpsampleConv:    "upsample_conv",
 	QuantizedLinear: "quantized_linear",
 }
 

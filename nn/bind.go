@@ -21,6 +21,14 @@ type Params interface {
 	Value(name string) (engine.Value, error)
 }
 
+// Quantizer is Params that supplies the weights of some linear layers in 8 bits.
+type Quantizer interface {
+	Params
+	// Quantized returns the weight as i8 and its scale a row as f32, see graph.QuantizedLinearAttr, or false where the
+	// layer keeps its dtype.
+	Quantized(name string) (weight, scale engine.Value, ok bool, err error)
+}
+
 // BindError lists everything that is wrong between a model and a checkpoint.
 type BindError struct {
 	Component  string
@@ -58,7 +66,11 @@ func (e *BindError) Error() string {
 // mismatches together.
 func Bind(model any, params Params, component string, ignore ...string) error {
 	b := &binder{params: params, used: map[string]bool{}, err: &BindError{Component: component}}
-	if err := b.walk(reflect.ValueOf(model), "", component); err != nil {
+	err := b.walk(reflect.ValueOf(model), "", component)
+	if err == nil {
+		err = b.failed
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", component, err)
 	}
 	for _, n := range params.Names() {
@@ -86,6 +98,7 @@ type binder struct {
 	params Params
 	used   map[string]bool
 	err    *BindError
+	failed error
 }
 
 var paramType = reflect.TypeFor[Param]()
@@ -116,6 +129,9 @@ func (b *binder) walk(v reflect.Value, prefix, path string) error {
 	if m, ok := v.Addr().Interface().(interface{ setPath(string) }); ok {
 		m.setPath(path)
 	}
+	if l, ok := v.Addr().Interface().(*Linear); ok {
+		defer b.quantize(l, join(prefix, "weight"))
+	}
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		tag, ok := f.Tag.Lookup("weight")
@@ -127,6 +143,21 @@ func (b *binder) walk(v reflect.Value, prefix, path string) error {
 		}
 	}
 	return nil
+}
+
+// quantize replaces the weight of a layer that was bound by its 8-bit form, where params has one.
+func (b *binder) quantize(l *Linear, name string) {
+	q, ok := b.params.(Quantizer)
+	if !ok || !l.Weight.Valid() {
+		return
+	}
+	w, scale, ok, err := q.Quantized(name)
+	if err != nil && b.failed == nil {
+		b.failed = fmt.Errorf("%s: %w", name, err)
+	}
+	if ok && err == nil {
+		l.Weight.Value, l.scale, l.plain = w, scale, l.Weight.DType()
+	}
 }
 
 func join(prefix, name string) string {

@@ -14,7 +14,17 @@ type Linear struct {
 	Weight Param `weight:"weight"` // (out, in)
 	Bias   Param `weight:"bias"`   // (out)
 
-	lowRank []LowRank // see Adapt
+	scale   engine.Value // (out) in f32, where Weight is in 8 bits; see Quantizer
+	plain   tensor.DType // of the weight that was quantised
+	lowRank []LowRank    // see Adapt
+}
+
+// DType is the dtype that the bound layer computes in.
+func (l *Linear) DType() tensor.DType {
+	if l.scale.Valid() {
+		return l.plain
+	}
+	return l.Weight.DType()
 }
 
 // NewLinear returns an unbound layer.
@@ -36,9 +46,17 @@ func (l *Linear) Act(x engine.Value, act graph.Activation) engine.Value {
 		return Activate(l.Tap(l.adapted(x)), act)
 	}
 	if e := x.Engine(); act != graph.NoActivation && e != nil && e.Tapping() {
-		return Activate(l.Tap(engine.Linear(x, l.Weight.Value, l.Bias.Value, graph.NoActivation)), act)
+		return Activate(l.Tap(l.product(x, graph.NoActivation)), act)
 	}
-	return l.Tap(engine.Linear(x, l.Weight.Value, l.Bias.Value, act))
+	return l.Tap(l.product(x, act))
+}
+
+// product is the layer as its checkpoint has it.
+func (l *Linear) product(x engine.Value, act graph.Activation) engine.Value {
+	if l.scale.Valid() {
+		return engine.QuantizedLinear(x, l.Weight.Value, l.scale, l.Bias.Value, act)
+	}
+	return engine.Linear(x, l.Weight.Value, l.Bias.Value, act)
 }
 
 // Activate applies an activation as an operation of its own.

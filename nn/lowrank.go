@@ -21,7 +21,7 @@ func (l *Linear) Adapt(r LowRank) { l.lowRank = append(l.lowRank, r) }
 
 // adapted is Forward with the layer's changes.
 func (l *Linear) adapted(x engine.Value) engine.Value {
-	y := engine.Linear(x, l.Weight.Value, l.Bias.Value, graph.NoActivation)
+	y := l.product(x, graph.NoActivation)
 	for _, r := range l.lowRank {
 		d := engine.Linear(x, r.A, engine.Value{}, graph.NoActivation) // (…, rank)
 		d = engine.Linear(d, r.B, engine.Value{}, graph.NoActivation)  // (…, out)

@@ -82,7 +82,7 @@ func (l *LoRAs) load(x LoRA, layers lora.Layers, names []lora.Naming, linears ma
 			if _, ok := values[f.Scale]; !ok {
 				values[f.Scale], a.scales[f.Scale] = l.host.Param(strength(f.Scale, a.weight), tensor.F32)
 			}
-			d := layer.Weight.DType()
+			d := layer.DType()
 			r := nn.LowRank{Scale: values[f.Scale]}
 			r.A, _ = l.host.Param(f.A, d)
 			r.B, _ = l.host.Param(f.B, d)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gesso-go/gesso/engine"
+	"github.com/gesso-go/gesso/nn"
 	"github.com/gesso-go/gesso/rng"
 	"github.com/gesso-go/gesso/tensor"
 )
@@ -33,6 +34,8 @@ type Options struct {
 	Engine *engine.Engine
 	// DType is what floating-point parameters are converted to. Invalid keeps what the checkpoint stores.
 	DType tensor.DType
+	// Quantize is "", or "int8" to compute the linear layers of transformer and T5 in 8 bits; see nn.Quantizable.
+	Quantize string
 	// Variant chooses weight files such as diffusion_pytorch_model.fp16.safetensors.
 	Variant string
 	// LoRAs are adapters, applied in this order.
@@ -43,6 +46,17 @@ type Options struct {
 	Warn func(string)
 	// Abstract, if set, supplies the parameters, and neither weights nor vocabularies are read.
 	Abstract Abstract
+}
+
+// Int8 is the value of Options.Quantize.
+const Int8 = "int8"
+
+// QuantizeRule returns the rule for placement.Options.Quantize.
+func (o *Options) QuantizeRule() func(name string) bool {
+	if o.Quantize == Int8 {
+		return nn.Quantizable
+	}
+	return nil
 }
 
 // Output is what Generate makes of the final latents.

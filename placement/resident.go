@@ -25,6 +25,9 @@ type Options struct {
 	DType tensor.DType
 	// Keep, if set, reports parameters that stay in f32 whatever DType is.
 	Keep func(name string, d tensor.DType) bool
+	// Quantize, if set, reports the weights of linear layers that are rounded to 8 bits when they are placed; see
+	// graph.QuantizeRows.
+	Quantize func(name string) bool
 	// Rename, if set, takes a checkpoint's key to the model's name.
 	Rename func(key string) string
 	// Alias, if set, gives names under which a tensor is also known when nothing else has them.
@@ -39,8 +42,9 @@ type Resident struct {
 	byName map[string]*weights.Tensor
 	bytes  atomic.Int64
 
-	mu     sync.Mutex
-	params []*param
+	mu        sync.Mutex
+	params    []*param
+	quantized []*quantized
 }
 
 // NewResident returns the parameters of a checkpoint, which must stay open as long as they are used.
@@ -112,7 +116,10 @@ func (r *Resident) Close() {
 	for _, p := range r.params {
 		p.free()
 	}
-	r.params = nil
+	for _, q := range r.quantized {
+		q.free()
+	}
+	r.params, r.quantized = nil, nil
 }
 
 // param is one parameter: where it comes from, and its buffer once a program has needed it.

@@ -63,7 +63,7 @@ func (f *FeedForward) Forward(x engine.Value) engine.Value {
 	} else {
 		h = f.activate(&f.WI0, x).Mul(f.WI1.Forward(x))
 	}
-	return f.WO.Forward(h.Convert(f.WO.Weight.DType())) // f32 in an f16 model, see KeepF32
+	return f.WO.Forward(h.Convert(f.WO.DType())) // f32 in an f16 model, see KeepF32
 }
 
 func (f *FeedForward) activate(l *nn.Linear, x engine.Value) engine.Value {

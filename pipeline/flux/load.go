@@ -85,7 +85,7 @@ func (p *Pipeline) load(f *pipeline.Folder, o pipeline.Options) (err error) {
 		return err
 	}
 	m := flux.New(p.config)
-	if p.weights, err = f.Bind(o.Engine, o, "transformer", m, placement.Options{}); err != nil {
+	if p.weights, err = f.Bind(o.Engine, o, "transformer", m, placement.Options{Quantize: o.QuantizeRule()}); err != nil {
 		return err
 	}
 	models["transformer"] = m
@@ -126,7 +126,7 @@ func (p *Pipeline) loadTextEncoders(f *pipeline.Folder, o pipeline.Options, mode
 	}
 	t := t5.New(p.t5Config)
 	if p.t5Weights, err = f.Bind(o.Engine, o, "text_encoder_2", t, placement.Options{
-		Keep: t5.KeepF32, Alias: map[string]string{t5.SharedKey: t5.EncoderKey},
+		Keep: t5.KeepF32, Quantize: o.QuantizeRule(), Alias: map[string]string{t5.SharedKey: t5.EncoderKey},
 	}); err != nil {
 		return err
 	}
