@@ -98,13 +98,21 @@ func (w *Weights) table(scale float32) ([]byte, error) {
 
 // Params are a model's parameters in memory. It implements nn.Params.
 type Params struct {
-	w      *Weights
-	eng    *engine.Engine
-	shapes map[string]tensor.Shape
+	w        *Weights
+	eng      *engine.Engine
+	shapes   map[string]tensor.Shape
+	quantize func(name string) bool
 }
 
-// Params returns what the model expects.
-func (w *Weights) Params(e *engine.Engine, model any) *Params { return &Params{w, e, nn.Shapes(model)} }
+var _ nn.Quantizer = (*Params)(nil)
+
+// Params returns what the model expects; the weights of linear layers that quantize names, unless it is nil, are in 8 bits.
+func (w *Weights) Params(e *engine.Engine, model any, quantize func(name string) bool) *Params {
+	if quantize == nil {
+		quantize = func(string) bool { return false }
+	}
+	return &Params{w, e, nn.Shapes(model), quantize}
+}
 
 // Names lists the parameters.
 func (p *Params) Names() []string { return slices.Sorted(maps.Keys(p.shapes)) }
@@ -117,15 +125,46 @@ func (p *Params) Shape(name string) (tensor.Shape, bool) {
 
 // Value makes a parameter.
 func (p *Params) Value(name string) (engine.Value, error) {
+	typ := graph.Type{DType: p.w.dtype, Shape: p.shapes[name]}
+	make := func() (backend.Buffer, error) {
+		a, err := p.w.Make(name, typ.Shape)
+		if err != nil {
+			return nil, err
+		}
+		return p.eng.UploadParam(a)
+	}
+	if p.quantize(name) { // where a linear layer has it, its 8-bit form will be asked for in its place
+		return p.eng.Param(typ, deferred(sync.OnceValues(make))), nil
+	}
+	buf, err := make()
+	if err != nil {
+		return engine.Value{}, err
+	}
+	return p.eng.Param(typ, resident{buf}), nil
+}
+
+// deferred is a parameter that is made when a program first needs it.
+type deferred func() (backend.Buffer, error)
+
+// Buffer implements engine.Source.
+func (d deferred) Buffer() (backend.Buffer, error) { return d() }
+
+// Quantized implements nn.Quantizer.
+func (p *Params) Quantized(name string) (weight, scale engine.Value, ok bool, err error) {
+	if !p.quantize(name) {
+		return weight, scale, false, nil
+	}
 	a, err := p.w.Make(name, p.shapes[name])
 	if err != nil {
-		return engine.Value{}, err
+		return weight, scale, false, err
 	}
-	buf, err := p.eng.UploadParam(a)
+	q, s, err := p.eng.QuantizeParam(a)
 	if err != nil {
-		return engine.Value{}, err
+		return weight, scale, false, err
 	}
-	return p.eng.Param(graph.Type{DType: a.DType, Shape: a.Shape}, resident{buf}), nil
+	weight = p.eng.Param(graph.Type{DType: tensor.I8, Shape: a.Shape}, resident{q})
+	scale = p.eng.Param(graph.Type{DType: tensor.F32, Shape: a.Shape[:1]}, resident{s})
+	return weight, scale, true, nil
 }
 
 // resident is a parameter that is on the device.

@@ -5,12 +5,13 @@ import (
 	"sync/atomic"
 
 	"github.com/gesso-go/gesso/backend"
+	"github.com/gesso-go/gesso/backend/cpu"
 	"github.com/gesso-go/gesso/graph"
 )
 
 // counter is a client that adds up the operations of what it runs.
 type counter struct {
-	backend.Client
+	*cpu.Client
 	flops atomic.Int64
 }
 
@@ -45,6 +46,8 @@ func flops(n *graph.Node) int64 {
 	size := int64(n.Shape.Size())
 	switch a := n.Attr.(type) {
 	case graph.LinearAttr: // (…, K)·(N, K)ᵀ
+		return 2 * size * int64(n.In[1].Shape[1])
+	case graph.QuantizedLinearAttr:
 		return 2 * size * int64(n.In[1].Shape[1])
 	case graph.DotGeneralAttr:
 		k := int64(1)

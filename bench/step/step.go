@@ -34,6 +34,7 @@ type Options struct {
 	Text          int          // tokens of the prompt; 0 means the pipeline's default
 	DType         tensor.DType // F32, BF16 or F16
 	Mode          engine.Mode
+	Quantize      bool          // linear layers of blocks in 8 bits
 	Weights       string        // folder with a transformer's checkpoint, in place of random weights
 	Threads       int           // 0 means all
 	ISA           string        // forces a level
@@ -54,6 +55,7 @@ type Result struct {
 	Batch         int     `json:"batch"`
 	Tokens        int     `json:"tokens"` // rows of the joint sequence
 	DType         string  `json:"dtype"`
+	Quantized     bool    `json:"quantized,omitempty"`
 	Mode          string  `json:"mode"`
 	ISA           string  `json:"isa"`
 	Threads       int     `json:"threads"`
@@ -105,7 +107,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	r := &Result{
 		Arch: o.Arch, Layers: net.layers, Height: o.Height, Width: o.Width, Batch: o.Batch, Tokens: net.tokens,
-		DType: o.DType.String(), Mode: o.Mode.String(), ISA: level.String(), Threads: client.Threads(),
+		DType: o.DType.String(), Quantized: o.Quantize, Mode: o.Mode.String(), ISA: level.String(), Threads: client.Threads(),
 		Device: client.Devices()[0].Kind, Parameters: count,
 	}
 	return r, r.measure(ctx, &o, eng, counter, net)
@@ -113,14 +115,18 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 
 // params returns the parameters of a model: random, or those of a checkpoint.
 func (o *Options) params(eng *engine.Engine, model any) (nn.Params, func(), error) {
+	var rule func(string) bool
+	if o.Quantize {
+		rule = nn.Quantizable
+	}
 	if o.Weights == "" {
-		return random.New(o.DType).Params(eng, model), func() {}, nil
+		return random.New(o.DType).Params(eng, model, rule), func() {}, nil
 	}
 	ckpt, err := weights.Open(filepath.Join(o.Weights, "transformer"), weights.Options{})
 	if err != nil {
 		return nil, nil, err
 	}
-	params := placement.NewResident(eng, ckpt, placement.Options{DType: o.DType})
+	params := placement.NewResident(eng, ckpt, placement.Options{DType: o.DType, Quantize: rule})
 	return params, func() {
 		params.Close()
 		ckpt.Close()

@@ -18,10 +18,10 @@ func newBenchCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Time this machine",
-		Args:  exactArgs(0, "a command: step, kernel, start, dispatch or peak"),
+		Args:  exactArgs(0, "a command: step, kernel, start, dispatch, peak or quantize"),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchStepCommand(env), newBenchKernelCommand(env), newBenchStartCommand(env), newBenchDispatchCommand(env), newBenchPeakCommand(env))
+	cmd.AddCommand(newBenchStepCommand(env), newBenchKernelCommand(env), newBenchStartCommand(env), newBenchDispatchCommand(env), newBenchPeakCommand(env), newBenchQuantizeCommand(env))
 	return cmd
 }
 
@@ -48,7 +48,7 @@ checkpoint is needed. The model's own code runs, as in gesso generate.`,
 			if err != nil {
 				return err
 			}
-			o.DType, o.Mode, o.ISA = load.DType, load.Mode, load.CPUISA
+			o.DType, o.Mode, o.ISA, o.Quantize = load.DType, load.Mode, load.CPUISA, load.Quantize != ""
 			if o.DType == tensor.Invalid {
 				o.DType = tensor.BF16
 			}
@@ -114,11 +114,15 @@ func runBenchStep(ctx context.Context, env *environment, o step.Options, profile
 		}
 		return env.printf("%s\n", b)
 	}
+	dtype := r.DType
+	if r.Quantized {
+		dtype += " with int8"
+	}
 	return env.printf(`%s %s layers, %dx%d, batch %d, %d tokens, %s %s, %s, %d threads, %s
 %.3f s/step (median of %d; best %.3f, first %.3f, processor %.3f), %d programs
 %.1f GFLOP/step, %.1f GFLOP/s, %.0f %% of %.1f GFLOP/s peak
 %.2f G parameters, %.2f GB peak resident
-`, r.Arch, r.Layers, r.Width, r.Height, r.Batch, r.Tokens, r.DType, r.Mode, r.ISA, r.Threads, r.Device,
+`, r.Arch, r.Layers, r.Width, r.Height, r.Batch, r.Tokens, dtype, r.Mode, r.ISA, r.Threads, r.Device,
 		r.Seconds, r.Steps, r.Best, r.First, r.CPUSeconds, r.Programs,
 		r.GFLOP, r.GFLOPS, r.PercentOfPeak, r.PeakGFLOPS,
 		float64(r.Parameters)/1e9, float64(r.PeakResident)/1e9)

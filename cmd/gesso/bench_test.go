@@ -2,10 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/gesso-go/gesso/imageio"
 )
 
 func TestBenchStepPrintsAResult(t *testing.T) {
@@ -44,6 +47,8 @@ func TestBenchMistakes(t *testing.T) {
 		{"bench step --dtype i8", "expected f32, bf16 or f16"},
 		{"bench step 3", "takes flags only"},
 		{"bench run", "takes a command"},
+		{"bench step --quantize int4", "not supported (known: int8)"},
+		{"bench quantize --dtype i8", "expected f32, bf16 or f16"},
 		{"bench kernel --match (", "--match"},
 		{"bench kernel --match nothing", "no operation"},
 		{"bench kernel --dtype i8", "expected f32, bf16 or f16"},
@@ -99,5 +104,37 @@ func TestBenchDispatch(t *testing.T) {
 	}
 	if code, _, _ := command(t, nil, "bench", "dispatch", "--device", "abacus"); code != exitUsage {
 		t.Errorf("an unknown device: exit %d", code)
+	}
+}
+
+func TestBenchQuantize(t *testing.T) {
+	code, stdout, stderr := command(t, nil, "bench", "quantize", "--steps", "2", "--markdown", "red apple")
+	if code != exitOK || !strings.Contains(stdout, "| transformer.call1.out |") || !strings.Contains(stdout, "dB PSNR on average") {
+		t.Errorf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+}
+
+// A quantised model makes another picture than the plain one, in every mode the same.
+func TestGenerateQuantized(t *testing.T) {
+	pictures := map[string]string{}
+	for name, args := range map[string][]string{
+		"plain": {"--mode", "compiled"}, "strict": {"--quantize", "int8"}, "compiled": {"--quantize", "int8", "--mode", "compiled"},
+	} {
+		png := filepath.Join(t.TempDir(), "a.png")
+		args = append([]string{"generate", "--seed", "1", "--steps", "2", "-o", png, "red apple"}, args...)
+		if code, _, stderr := command(t, nil, args...); code != exitOK {
+			t.Fatalf("%s: exit %d, %s", name, code, stderr)
+		}
+		img, err := imageio.ReadFile(png, imageio.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pictures[name] = fmt.Sprint(img)
+	}
+	if pictures["strict"] != pictures["compiled"] {
+		t.Error("strict and compiled mode make different pictures")
+	}
+	if pictures["plain"] == pictures["strict"] {
+		t.Error("int8 changes nothing")
 	}
 }

@@ -7,19 +7,25 @@ import (
 	"github.com/gesso-go/gesso"
 	"github.com/gesso-go/gesso/backend/pjrt/platform"
 	"github.com/gesso-go/gesso/engine"
+	"github.com/gesso-go/gesso/pipeline"
 	"github.com/gesso-go/gesso/tensor"
 	"github.com/spf13/pflag"
 )
 
 // modelFlags say how a model is run; every command that runs one has them.
 type modelFlags struct {
-	dtype, device, mode string
+	dtype, device, mode, quantize string
 }
 
 func (m *modelFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&m.dtype, "dtype", "", "compute in f32, bf16 or f16 (default: what the checkpoint stores)")
 	f.StringVar(&m.device, "device", "cpu", deviceHelp)
+	m.registerQuantize(f)
 	f.StringVar(&m.mode, "mode", "", "strict, fused or compiled (default: strict, or GESSO_MODE)")
+}
+
+func (m *modelFlags) registerQuantize(f *pflag.FlagSet) {
+	f.StringVar(&m.quantize, "quantize", "", "int8: compute the linear layers of transformer and T5 in 8 bits")
 }
 
 const deviceHelp = "device to run on: cpu, xla-cpu, tpu, cuda, each with :N for the Nth; see gesso devices"
@@ -50,6 +56,10 @@ func (m *modelFlags) options(env *environment) (gesso.Options, error) {
 		}
 		o.DType = d
 	}
+	if m.quantize != "" && m.quantize != pipeline.Int8 {
+		return o, usagef("--quantize %s: not supported (known: %s)", m.quantize, pipeline.Int8)
+	}
+	o.Quantize = m.quantize
 	if err := checkDevice(m.device); err != nil {
 		return o, err
 	}

@@ -27,6 +27,7 @@ DIR holds cases/ and checkpoints/, or is one case. One line is printed for each 
 	cmd.Flags().StringVar(&filter, "filter", "", "run only the cases whose name matches this regular expression")
 	cmd.Flags().StringVar(&dumpDir, "dump-dir", "", "write what was computed to DIR/NAME.safetensors")
 	cmd.Flags().StringVar(&m.device, "device", "cpu", deviceHelp)
+	m.registerQuantize(cmd.Flags())
 	cmd.Flags().StringVar(&m.mode, "mode", "", "strict, fused or compiled (default: strict, or GESSO_MODE)")
 	return cmd
 }
