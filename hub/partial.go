@@ -55,7 +55,6 @@ func openPartial(blob, etag string, size int64) (*partial, error) {
 	if err := os.MkdirAll(filepath.Dir(blob), 0o755); err != nil {
 		return nil, err
 	}
-	sweep(blob)
 	p := &partial{path: partialName(blob), etag: etag, size: size, grown: make(chan struct{}, 1)}
 	if claim(p.path) {
 		busy := p.load()
@@ -374,30 +373,38 @@ func claimed(path string) bool { _, ok := open.Load(path); return ok }
 // staleAfter is when a partial file whose owner can't be known counts as left behind.
 const staleAfter = 24 * time.Hour
 
-// sweep removes second partial files (see openPartial) that dead processes left.
-func sweep(blob string) {
-	names, _ := filepath.Glob(blob + ".gesso-*.incomplete")
-	for _, name := range names {
-		if strings.HasSuffix(name, ".journal.incomplete") {
+// sweepPartials removes the repository's partial files that nobody will go on with: second ones (see openPartial) of dead
+// processes, and those of blobs that are whole, as when another client completed what we began.
+func (s *store) sweepPartials(ref Ref) {
+	for _, name := range namesIn(filepath.Join(s.folder(ref), "blobs"), "", ".incomplete") {
+		etag, second, ok := strings.Cut(filepath.Base(name), ".gesso")
+		if !ok || strings.HasSuffix(name, ".journal.incomplete") {
 			continue
 		}
-		alive := false
-		if f, err := os.Open(journalName(name)); err == nil {
-			head := make([]byte, journalHeader)
-			io.ReadFull(f, head)
-			f.Close()
-			var skip string
-			var o owner
-			if n, _ := fmt.Sscanf(string(head), "gesso-partial %s %s %s %s %d %s", &skip, &skip, &skip, &o.host, &o.pid, &o.start); n == 6 {
-				alive = claimed(name) || o.alive()
-			}
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			alive = true
+		if second != ".incomplete" || regular(s.blob(ref, etag), -1) {
+			removeAbandoned(name)
 		}
-		if info, err := os.Stat(name); err == nil && (!alive || time.Since(info.ModTime()) > staleAfter) {
-			os.Remove(name)
-			os.Remove(journalName(name))
+	}
+}
+
+// removeAbandoned removes a partial file and its journal, unless a process may be at work on it.
+func removeAbandoned(name string) {
+	alive := false
+	if f, err := os.Open(journalName(name)); err == nil {
+		head := make([]byte, journalHeader)
+		io.ReadFull(f, head)
+		f.Close()
+		var skip string
+		var o owner
+		if n, _ := fmt.Sscanf(string(head), "gesso-partial %s %s %s %s %d %s", &skip, &skip, &skip, &o.host, &o.pid, &o.start); n == 6 {
+			alive = claimed(name) || o.alive()
 		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		alive = true
+	}
+	if info, err := os.Stat(name); err == nil && (!alive || time.Since(info.ModTime()) > staleAfter) {
+		os.Remove(name)
+		os.Remove(journalName(name))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -369,40 +370,54 @@ func (s *session) job(ref Ref, commit string, e Entry) *job {
 
 // fetchAll downloads what isn't cached, the largest files first, several at a time.
 func (s *session) fetchAll(ctx context.Context, ref Ref, commit string, entries []Entry) error {
-	var missing []Entry
+	missing := 0
+	contents := map[string][]Entry{} // what is missing, by etag: files with equal content are fetched once
 	var need, left int64
 	for _, e := range entries {
 		if s.cached(ref, commit, e) {
 			continue
 		}
-		missing = append(missing, e)
+		missing++
+		same := contents[e.etag()]
+		contents[e.etag()] = append(same, e)
+		if len(same) > 0 && s.store.canLink() {
+			continue
+		}
 		if e.Size < 0 || regular(s.store.blob(ref, e.etag()), e.Size) || s.store.sharedHas(e) || s.store.elsewhere(ref, e) != "" {
 			continue
 		}
 		need += e.Size
 		left += partialBytes(s.store.blob(ref, e.etag()), e)
 	}
-	if len(missing) == 0 {
+	if missing == 0 {
 		return nil
 	}
 	if err := os.MkdirAll(s.CacheDir, 0o755); err != nil {
 		return fmt.Errorf("cache folder: %w", err)
 	}
 	s.store.tag()
+	s.store.sweepPartials(ref)
 	if free, err := s.FreeSpace(s.CacheDir); err == nil && need-left > free {
 		return errorf(ErrDiskFull, nil, "%s needs %s more in %s and %s are free: make room, or set HF_HOME to a folder on another disk",
 			ref, bytesText(need-left), s.CacheDir, bytesText(free))
 	}
 	s.report.send(Event{Kind: Planned, Size: need, Done: left})
-	slices.SortStableFunc(missing, func(a, b Entry) int { return cmp.Compare(b.Size, a.Size) })
+	order := slices.SortedFunc(maps.Values(contents), func(a, b []Entry) int {
+		return cmp.Or(cmp.Compare(b[0].Size, a[0].Size), cmp.Compare(a[0].Path, b[0].Path))
+	})
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(s.Workers)
-	for _, e := range missing {
+	for _, same := range order {
 		g.Go(func() error {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
+			for _, e := range same {
+				if ctx.Err() != nil {
+					return context.Cause(ctx)
+				}
+				if err := s.job(ref, commit, e).run(ctx); err != nil {
+					return err
+				}
 			}
-			return s.job(ref, commit, e).run(ctx)
+			return nil
 		})
 	}
 	return g.Wait()

@@ -448,3 +448,46 @@ func TestTokenStaysOnItsOrigin(t *testing.T) {
 		t.Error("the token was told")
 	}
 }
+
+// Files with the same content are one transfer, and nobody waits for it.
+func TestPullFetchesEqualFilesOnce(t *testing.T) {
+	for _, links := range []bool{true, false} {
+		h := hubtest.New()
+		defer h.Close()
+		repo := h.AddModel("acme/tiny")
+		var names []string
+		for i := range 6 {
+			for name, data := range map[string][]byte{"%d/config.json": []byte("{}"), "%d.bin": weights(1, 50_000)} {
+				name = fmt.Sprintf(name, i)
+				names = append(names, name)
+				if strings.HasSuffix(name, ".bin") {
+					repo.AddLFS(name, data)
+				} else {
+					repo.Add(name, data)
+				}
+			}
+		}
+		cfg := testConfig(t, h)
+		cfg.DisableSymlinks = !links
+		var planned int64
+		r, err := Pull(context.Background(), cfg, "acme/tiny", Options{Progress: func(e Event) {
+			switch e.Kind {
+			case Planned:
+				planned = e.Size
+			case Waiting:
+				t.Error(e.Message)
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameFiles(t, r.Dir, repo, names)
+		if n := len(h.Requests(hubtest.Content)); n != 1 {
+			t.Errorf("links %v: %d downloads of one content", links, n)
+		}
+		if links && planned != 50_002 {
+			t.Errorf("%d bytes were announced, there are 50002", planned)
+		}
+	}
+}
+

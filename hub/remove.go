@@ -92,8 +92,7 @@ func (s *store) revision(ref Ref, commits []string) (string, error) {
 
 // busy returns the name of a lock file that somebody holds.
 func (s *store) busy(ref Ref) string {
-	locks, _ := filepath.Glob(filepath.Join(s.dir, ".locks", filepath.Base(s.folder(ref)), "*.lock"))
-	for _, path := range locks {
+	for _, path := range namesIn(filepath.Join(s.dir, ".locks", filepath.Base(s.folder(ref))), "", ".lock") {
 		l := flock.New(path)
 		if ok, err := l.TryLock(); err == nil && !ok {
 			return filepath.Base(path)

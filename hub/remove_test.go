@@ -126,6 +126,7 @@ func TestRemoveWaitsForNobody(t *testing.T) {
 	repo := h.AddModel("acme/tiny")
 	f := repo.Add("b.txt", []byte("one"))
 	cfg := testConfig(t, h)
+	cfg.CacheDir = filepath.Join(t.TempDir(), "[a] b") // which a shell pattern would take for something else
 	r := mustPull(t, cfg, "acme/tiny")
 	l := flock.New(filepath.Join(cfg.CacheDir, ".locks", "models--acme--tiny", f.Git+".lock"))
 	if ok, err := l.TryLock(); !ok || err != nil {

@@ -210,6 +210,18 @@ func copyFile(from, to string) error {
 	return err
 }
 
+// namesIn returns the paths of a folder's files whose names begin and end so. Unlike filepath.Glob it takes the folder's
+// name as it is.
+func namesIn(dir, prefix, suffix string) (paths []string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), prefix) && strings.HasSuffix(e.Name(), suffix) {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	return paths
+}
+
 // regular reports whether path leads to a whole file: of that size, or of any if size is negative.
 func regular(path string, size int64) bool {
 	info, err := os.Stat(path)
