@@ -66,7 +66,7 @@ func (s *session) info(ctx context.Context, ref Ref, quick bool) (repoInfo, erro
 		return info, s.explain(ref, err)
 	}
 	if !commitName.MatchString(info.SHA) {
-		return info, errorf(ErrNotHub, nil, "%s doesn't answer like a Hub (no commit for %s): a proxy or a login page may be in between", s.Endpoint, ref)
+		return info, errorf(ErrNotHub, nil, "%s doesn't answer like a Hub (no commit for %s): a proxy or a login page may be in between", s.site, ref)
 	}
 	return info, nil
 }
@@ -85,7 +85,8 @@ func (s *session) tree(ctx context.Context, ref Ref, commit string) ([]Entry, er
 			return nil, fmt.Errorf("listing of %s: the pages go in a circle", ref)
 		}
 		seen[next] = true
-		data, header, err := s.meta.Bytes(ctx, wire.Request{URL: next})
+		var data json.RawMessage
+		header, err := s.meta.JSON(ctx, wire.Request{URL: next}, &data)
 		if err != nil {
 			return nil, s.explain(ref, err)
 		}
@@ -157,7 +158,7 @@ func (s *session) metadata(ctx context.Context, ref Ref, commit, path string) (e
 		tag = cleanETag(cmp.Or(resp.Header.Get("X-Linked-Etag"), resp.Header.Get("ETag")))
 		if !sha256Name.MatchString(tag) && !commitName.MatchString(tag) {
 			// Without it nothing tells right content from wrong.
-			return &wire.Broken{Err: errorf(ErrNotHub, nil, "%s names no hash for %s (ETag %.60q)", s.Endpoint, path, tag)}
+			return &wire.Broken{Err: errorf(ErrNotHub, nil, "%s names no hash for %s (ETag %.60q)", s.site, path, tag)}
 		}
 		return nil
 	})
@@ -187,7 +188,7 @@ func (s *session) metadata(ctx context.Context, ref Ref, commit, path string) (e
 	}
 	at = h.Get("X-Repo-Commit")
 	if ref.Kind != Bucket && !commitName.MatchString(at) {
-		return e, "", "", errorf(ErrNotHub, nil, "%s doesn't answer like a Hub for %s (no X-Repo-Commit): a proxy or a login page may be in between", s.Endpoint, path)
+		return e, "", "", errorf(ErrNotHub, nil, "%s doesn't answer like a Hub for %s (no X-Repo-Commit): a proxy or a login page may be in between", s.site, path)
 	}
 	if hash := h.Get("X-Xet-Hash"); hash != "" {
 		route = cmp.Or(links(h)["xet-auth"], h.Get("X-Xet-Refresh-Route"))

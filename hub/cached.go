@@ -89,6 +89,7 @@ func unlisted(dir string, ref Ref, opt Options) (entries []Entry, missing []stri
 	if err != nil {
 		return nil, nil, err
 	}
+	excluded := compile(opt.Exclude)
 	names := map[string]bool{}
 	for _, e := range entries {
 		names[e.Path] = true
@@ -105,7 +106,7 @@ func unlisted(dir string, ref Ref, opt Options) (entries []Entry, missing []stri
 				return nil, nil, err
 			}
 			for _, shard := range shardsOf(data) {
-				if p := path.Join(path.Dir(e.Path), shard); !names[p] && !matchAny(opt.Exclude, p) {
+				if p := path.Join(path.Dir(e.Path), shard); !names[p] && !excluded.match(p) {
 					missing = append(missing, p)
 				}
 			}
@@ -121,7 +122,7 @@ func unlisted(dir string, ref Ref, opt Options) (entries []Entry, missing []stri
 			return nil, nil, err
 		}
 		for _, need := range componentNeeds(m, entries) {
-			if !matchAny(opt.Exclude, need) {
+			if !excluded.match(need) {
 				missing = append(missing, need)
 			}
 		}

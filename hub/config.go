@@ -203,6 +203,7 @@ func seconds(name, value string) (time.Duration, error) {
 type session struct {
 	Config
 	endpoint *url.URL
+	site     string       // the endpoint as messages show it, without a password
 	meta     *wire.Client // questions: answers are small, tries are quick
 	data     *wire.Client // file contents
 	report   reporter
@@ -254,7 +255,7 @@ func newSession(cfg Config, progress func(Event)) (*session, error) {
 			return nil, err
 		}
 	}
-	s := &session{Config: cfg, endpoint: endpoint}
+	s := &session{Config: cfg, endpoint: endpoint, site: wire.Redact(endpoint)}
 	s.report.to = progress
 	w := wire.Client{
 		Transport: cfg.Transport, Clock: cfg.Clock, Endpoint: endpoint, Token: cfg.Token, UserAgent: cfg.UserAgent,

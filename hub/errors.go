@@ -21,7 +21,7 @@ var (
 	ErrDiskFull     = errors.New("disk full")
 	ErrChecksum     = errors.New("checksum mismatch")
 	ErrChanged      = errors.New("changed on the Hub during the download")
-	ErrNotHub       = errors.New("not a Hub")
+	ErrNotHub       = wire.ErrNotHub
 )
 
 // ProxyError means that a proxy refuses or fails.
@@ -62,15 +62,15 @@ func (s *session) explain(ref Ref, err error) error {
 	case code == "EntryNotFound":
 		return errorf(ErrNotFound, err, "%s has no file %s at revision %s", ref.Repo, ref.Path, ref.revision())
 	case code == "GatedRepo" && s.Token == "":
-		return errorf(ErrGated, err, "%s is gated: accept its licence at %s, make a token at %s/settings/tokens and set HF_TOKEN to it", ref.Repo, page, s.Endpoint)
+		return errorf(ErrGated, err, "%s is gated: accept its licence at %s, make a token at %s/settings/tokens and set HF_TOKEN to it", ref.Repo, page, s.site)
 	case code == "GatedRepo":
 		return errorf(ErrGated, err, "%s is gated and the account of your token has no access yet: accept the licence at %s with that account, or set HF_TOKEN to another account's token (%s)", ref.Repo, page, status.Message)
 	case strings.HasPrefix(status.Message, "Access to this resource is disabled"):
 		return errorf(ErrNotFound, err, "%s is disabled on the Hub: %s", ref.Repo, status.Message)
 	case status.Status == http.StatusUnauthorized && strings.HasPrefix(status.Message, "Invalid credentials"):
-		return errorf(ErrUnauthorized, err, "the Hub doesn't accept your token for %s: set HF_TOKEN to a valid one from %s/settings/tokens, or unset it for public models", ref.Repo, s.Endpoint)
+		return errorf(ErrUnauthorized, err, "the Hub doesn't accept your token for %s: set HF_TOKEN to a valid one from %s/settings/tokens, or unset it for public models", ref.Repo, s.site)
 	case code == "RepoNotFound" || status.Status == http.StatusUnauthorized || status.Status == http.StatusNotFound:
-		msg := fmt.Sprintf("there is no %s %s at %s", ref.Kind, ref.Repo, s.Endpoint)
+		msg := fmt.Sprintf("there is no %s %s at %s", ref.Kind, ref.Repo, s.site)
 		if s.Token == "" {
 			msg += ", or it is private and you gave no token (set HF_TOKEN)"
 		} else {
@@ -81,7 +81,7 @@ func (s *session) explain(ref Ref, err error) error {
 		}
 		return errorf(ErrNotFound, err, "%s", msg)
 	case status.Status == http.StatusForbidden:
-		return errorf(ErrUnauthorized, err, "access to %s is forbidden: %s; check the rights of your token at %s/settings/tokens", ref.Repo, reason(status), s.Endpoint)
+		return errorf(ErrUnauthorized, err, "access to %s is forbidden: %s; check the rights of your token at %s/settings/tokens", ref.Repo, reason(status), s.site)
 	case status.Status == http.StatusTooManyRequests:
 		return errorf(ErrRateLimited, err, "the Hub limits your requests: %s; wait, or set HF_TOKEN for a higher limit", rateLimit(status))
 	}
@@ -105,9 +105,9 @@ func rateLimit(e *wire.StatusError) string {
 // page is the repository's web page.
 func (s *session) page(ref Ref) string {
 	if ref.Kind == Model {
-		return s.Endpoint + "/" + ref.Repo
+		return s.site + "/" + ref.Repo
 	}
-	return s.Endpoint + "/" + ref.Kind.plural() + "/" + ref.Repo
+	return s.site + "/" + ref.Kind.plural() + "/" + ref.Repo
 }
 
 // unreachable reports whether err means that the Hub can't be asked now, so that the cache may answer in its place.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -44,9 +45,55 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		}, "acme/tiny", ErrRateLimited, []string{"limits your requests", "24h"}},
 		{"login page in between", func(h *hubtest.Server, cfg *Config) {
 			h.Fault = func(r *hubtest.Request) *hubtest.Fault {
+				return &hubtest.Fault{Body: []byte("<html>log in</html>")}
+			}
+		}, "acme/tiny", ErrNotHub, []string{"something else than JSON", "login page", "not in the cache"}},
+		{"empty answers", func(h *hubtest.Server, cfg *Config) {
+			h.Fault = func(r *hubtest.Request) *hubtest.Fault {
 				return &hubtest.Fault{Status: 200}
 			}
-		}, "acme/tiny", nil, []string{"something else than JSON"}},
+		}, "acme/tiny", ErrNotHub, []string{"ends early", "not in the cache"}},
+		{"redirects without end", func(h *hubtest.Server, cfg *Config) {
+			h.Fault = func(r *hubtest.Request) *hubtest.Fault {
+				return &hubtest.Fault{RedirectTo: r.Path}
+			}
+		}, "acme/tiny", ErrNotHub, []string{"redirects"}},
+		{"null in place of a listing", func(h *hubtest.Server, cfg *Config) {
+			h.AddModel("acme/tiny")
+			h.Fault = func(r *hubtest.Request) *hubtest.Fault {
+				if r.Kind != hubtest.Tree {
+					return nil
+				}
+				return &hubtest.Fault{Body: []byte("null")}
+			}
+		}, "acme/tiny", nil, []string{"acme/tiny", "null"}},
+		{"a size beyond all files", func(h *hubtest.Server, cfg *Config) {
+			h.AddModel("acme/tiny")
+			h.Fault = func(r *hubtest.Request) *hubtest.Fault {
+				if r.Kind != hubtest.Tree {
+					return nil
+				}
+				hash := strings.Repeat("c", 64)
+				one := fmt.Sprintf(`{"type":"file","path":"%%s","oid":"a","size":1,"xetHash":"%s","lfs":{"oid":"%s","size":9223372036854775807}}`, hash, hash)
+				return &hubtest.Fault{Body: []byte("[" + fmt.Sprintf(one, "a.bin") + "," + fmt.Sprintf(one, "b.bin") + "]")}
+			}
+		}, "acme/tiny", nil, []string{"a.bin has the size 9223372036854775807"}},
+		{"empty repository", func(h *hubtest.Server, cfg *Config) { h.AddModel("acme/tiny") }, "acme/tiny", ErrNotFound,
+			[]string{"acme/tiny has no files"}},
+		{"unsafe name", func(h *hubtest.Server, cfg *Config) { h.AddModel("acme/tiny").Add("../x.json", nil) }, "acme/tiny", nil,
+			[]string{"unsafe path", "../x.json"}},
+		{"token no header can hold", func(h *hubtest.Server, cfg *Config) { h.AddModel("acme/tiny"); cfg.Token = "hf_\x01x" }, "acme/tiny", nil,
+			[]string{"HF_TOKEN", "control character"}},
+		{"server repeats the token", func(h *hubtest.Server, cfg *Config) {
+			cfg.Token = "hf_secret"
+			h.Fault = func(r *hubtest.Request) *hubtest.Fault {
+				return &hubtest.Fault{Status: 403, Body: []byte(`{"error": "\u001b[2Jno access with ` + r.Auth + `"}`)}
+			}
+		}, "acme/tiny", ErrUnauthorized, []string{"\ufffd[2Jno access with Bearer (token)"}},
+		{"password in the endpoint", func(h *hubtest.Server, cfg *Config) {
+			cfg.Endpoint = strings.Replace(cfg.Endpoint, "://", "://me:sesame@", 1)
+			cfg.Token = "sesame"
+		}, "acme/tiny", ErrNotFound, []string{"at " + "http://127.0.0.1"}},
 		{"forbidden", func(h *hubtest.Server, cfg *Config) {
 			h.Fault = func(r *hubtest.Request) *hubtest.Fault {
 				return &hubtest.Fault{Status: 403, Header: http.Header{"X-Error-Message": {"token lacks the right read-repo"}}}
@@ -79,6 +126,50 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 				t.Errorf("bad message: %q", err)
 			}
 		})
+	}
+}
+
+// A login page of the network answers for the Hub: what the cache has is used, as when there is no network.
+func TestLoginPage(t *testing.T) {
+	h := hubtest.New()
+	defer h.Close()
+	addPipeline(h.AddModel("acme/tiny"))
+	cfg := testConfig(t, h)
+	var warned []string
+	cfg.Warn = func(s string) { warned = append(warned, s) }
+	if _, err := Pull(context.Background(), cfg, "acme/tiny", Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, fault := range map[string]hubtest.Fault{
+		"page": {Body: []byte("<html>log in</html>")}, "redirects": {RedirectTo: "/login"}, "empty": {Status: 200},
+	} {
+		h.Fault = func(*hubtest.Request) *hubtest.Fault { return &fault }
+		warned = nil
+		if _, err := Pull(context.Background(), cfg, "acme/tiny", Options{}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if len(warned) != 1 || !strings.Contains(warned[0], "using what the cache has") {
+			t.Errorf("%s: warned of %q", name, warned)
+		}
+	}
+}
+
+// A connection without a length breaks inside a listing: what came is asked for again.
+func TestListingCutShort(t *testing.T) {
+	h := hubtest.New()
+	defer h.Close()
+	addPipeline(h.AddModel("acme/tiny"))
+	for _, body := range []string{`[{"type":"file","pa`, `[`, ""} {
+		h.Forget()
+		h.Fault = func(r *hubtest.Request) *hubtest.Fault {
+			if r.Kind != hubtest.Tree || r.Number > 1 {
+				return nil
+			}
+			return &hubtest.Fault{Status: 200, Body: []byte(body)}
+		}
+		if _, err := Pull(context.Background(), testConfig(t, h), "acme/tiny", Options{}); err != nil {
+			t.Errorf("%q: %v", body, err)
+		}
 	}
 }
 

@@ -47,14 +47,25 @@ func FuzzTreePage(f *testing.F) {
 	f.Add([]byte(`[{"type":"file","oid":"ff","size":134,"path":"m.safetensors","lfs":{"oid":"` + strings.Repeat("ab", 32) + `","size":9,"pointerSize":134},"xetHash":"` + strings.Repeat("cd", 32) + `"}]`))
 	f.Add([]byte(`[{"type":"file","oid":"aa","size":1,"path":"../../etc/passwd"}]`))
 	f.Add([]byte(`[{"type":"file","oid":"../x","size":-5,"path":"C:/x"}]`))
+	f.Add([]byte(`[{"type":"file","oid":"aa","size":9223372036854775807,"path":"x"}]`))
+	f.Add([]byte(`[{"type":"file","oid":"aa","size":1,"path":"\u001b[2Jx"}]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		entries, err := parseTreePage(data)
 		if err != nil {
 			return
 		}
 		for _, e := range entries {
-			if safePath(e.Path) != nil || strings.ContainsAny(e.etag(), `/\`) || e.etag() == "" || e.Size < -1 {
+			if strings.ContainsAny(e.etag(), `/\`) || e.etag() == "" || e.Size < -1 || e.Size > maxFile {
 				t.Errorf("accepted %+v", e)
+			}
+		}
+		chosen, err := chooseListed(Ref{Kind: Model, Repo: "acme/tiny"}, entries, Options{Include: []string{"*"}}, nil)
+		if err != nil {
+			return
+		}
+		for _, e := range chosen {
+			if safePath(e.Path) != nil {
+				t.Errorf("chose %+v", e)
 			}
 		}
 	})
@@ -172,8 +183,8 @@ func FuzzMatch(f *testing.F) {
 	f.Add("[z-a]", "b")
 	f.Add("[", "[")
 	f.Fuzz(func(t *testing.T, pattern, name string) {
-		match(pattern, name)
-		if !strings.ContainsAny(name, "*?[") && strings.ToValidUTF8(name, "") == name && !match(name, name) {
+		compile([]string{pattern}).match(name)
+		if !strings.ContainsAny(name, "*?[") && strings.ToValidUTF8(name, "") == name && !compile([]string{name}).match(name) {
 			t.Errorf("%q doesn't match itself", name)
 		}
 	})
@@ -188,7 +199,7 @@ func TestMatchIsPythons(t *testing.T) {
 		{"[ab].txt", "b.txt", true}, {"[!ab].txt", "b.txt", false}, {"[^ab].txt", "^.txt", true}, {"[", "[", true}, {"a+b", "a+b", true},
 		{"[]x]", "]", true}, {"[a-c]", "b", true}, {`[\w]`, "w", true}, {`[\w]`, "a", false}, {"A*", "abc", false}, {"*", "a\nb", true},
 	} {
-		if got := match(c.pattern, c.name); got != c.want {
+		if got := compile([]string{c.pattern}).match(c.name); got != c.want {
 			t.Errorf("match(%q, %q) = %v", c.pattern, c.name, got)
 		}
 	}

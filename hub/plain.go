@@ -206,7 +206,7 @@ func (j *job) sameContent(resp *wire.Response, p *partial) error {
 		if err := p.reset(); err != nil {
 			return err
 		}
-		return &changedError{fmt.Sprintf("%s: the Hub now has other content (etag %.12s…, listed was %.12s…)", j.entry.Path, tag, want)}
+		return &changedError{fmt.Sprintf("the Hub now has other content (etag %.12s…, listed was %.12s…)", tag, want)}
 	}
 	if onHub {
 		return nil

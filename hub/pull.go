@@ -190,26 +190,23 @@ func (s *session) fromHub(ctx context.Context, ref Ref, opt Options, quick bool)
 
 // hasSiblings reports whether the cache has all wanted files that the Hub names, for want of a listing.
 func (s *session) hasSiblings(ref Ref, commit string, info repoInfo, opt Options) bool {
-	entries, err := siblings(ref, info)
-	if err != nil || len(entries) == 0 {
+	entries := siblings(info)
+	if len(entries) == 0 {
 		return false
 	}
-	chosen, err := choose(ref, entries, opt, func(e Entry) ([]byte, error) {
+	chosen, err := chooseListed(ref, entries, opt, func(e Entry) ([]byte, error) {
 		return os.ReadFile(s.store.pointer(ref, commit, e.Path))
 	})
 	return err == nil && !slices.ContainsFunc(chosen, func(e Entry) bool { return !s.cached(ref, commit, e) })
 }
 
 // siblings returns the files that the Hub names along with the commit: names only.
-func siblings(ref Ref, info repoInfo) (entries []Entry, err error) {
+func siblings(info repoInfo) (entries []Entry) {
 	for _, f := range info.Siblings {
-		if err := safePath(f.Name); err != nil {
-			return nil, fmt.Errorf("%s: %w", ref, err)
-		}
 		entries = append(entries, Entry{Path: f.Name, Size: -1})
 	}
 	sortEntries(entries)
-	return entries, nil
+	return entries
 }
 
 // remember notes what the revision points to, now that all of it is there.
@@ -254,7 +251,7 @@ func (s *session) listing(ctx context.Context, ref Ref, commit string, info *rep
 			return nil, err
 		}
 	}
-	return siblings(ref, *info)
+	return siblings(*info), nil
 }
 
 // identify asks for what a listing doesn't tell about files, one by one.
@@ -282,7 +279,7 @@ func (s *session) identify(ctx context.Context, ref Ref, commit string, entries 
 
 // choose picks what is wanted. For a pipeline it reads model_index.json, and downloads it before if need be.
 func (s *session) choose(ctx context.Context, ref Ref, commit string, entries []Entry, opt Options) ([]Entry, error) {
-	return choose(ref, entries, opt, func(e Entry) ([]byte, error) {
+	return chooseListed(ref, entries, opt, func(e Entry) ([]byte, error) {
 		one, err := s.identify(ctx, ref, commit, []Entry{e})
 		if err != nil {
 			return nil, err
@@ -296,6 +293,18 @@ func (s *session) choose(ctx context.Context, ref Ref, commit string, entries []
 		}
 		return os.ReadFile(s.store.pointer(ref, commit, e.Path))
 	})
+}
+
+// chooseListed is choose for a listing that came from the Hub. It refuses what is wanted under a name that no file can
+// have here.
+func chooseListed(ref Ref, entries []Entry, opt Options, read func(Entry) ([]byte, error)) ([]Entry, error) {
+	chosen, err := choose(ref, entries, opt, read)
+	for _, e := range chosen {
+		if err := safePath(e.Path); err != nil {
+			return nil, fmt.Errorf("%s: %w", ref, err)
+		}
+	}
+	return chosen, err
 }
 
 // choose picks the entries that are wanted; read returns the content of model_index.json.
@@ -321,7 +330,8 @@ func choose(ref Ref, entries []Entry, opt Options, read func(Entry) ([]byte, err
 	}
 	switch {
 	case len(include) > 0:
-		names = slices.DeleteFunc(names, func(n string) bool { return !matchAny(include, n) })
+		in := compile(include)
+		names = slices.DeleteFunc(names, func(n string) bool { return !in.match(n) })
 	case index != nil:
 		data, err := read(*index)
 		if err != nil {
@@ -338,20 +348,26 @@ func choose(ref Ref, entries []Entry, opt Options, read func(Entry) ([]byte, err
 	default:
 		names = selectPlain(names)
 	}
-	names = slices.DeleteFunc(names, func(n string) bool { return matchAny(opt.Exclude, n) })
-	if len(names) == 0 && ref.Path != "" {
-		return nil, errorf(ErrNotFound, nil, "%s has no file %s at revision %s", ref.Repo, ref.Path, ref.revision())
+	out := compile(opt.Exclude)
+	wanted := map[string]bool{}
+	for _, n := range names {
+		wanted[n] = !out.match(n)
 	}
-	if len(names) == 0 && len(entries) > 0 {
-		return nil, errorf(ErrNotFound, nil, "%s has no file that --include and --exclude leave over", ref)
-	}
-	var out []Entry
+	var chosen []Entry
 	for _, e := range entries {
-		if slices.Contains(names, e.Path) {
-			out = append(out, e)
+		if wanted[e.Path] {
+			chosen = append(chosen, e)
 		}
 	}
-	return out, nil
+	switch {
+	case len(chosen) > 0:
+		return chosen, nil
+	case ref.Path != "":
+		return nil, errorf(ErrNotFound, nil, "%s has no file %s at revision %s", ref.Repo, ref.Path, ref.revision())
+	case len(entries) == 0:
+		return nil, errorf(ErrNotFound, nil, "%s has no files", ref)
+	}
+	return nil, errorf(ErrNotFound, nil, "%s has no file that --include and --exclude leave over", ref)
 }
 
 func (s *session) result(ref Ref, commit string, entries []Entry) *Result {

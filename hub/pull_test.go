@@ -491,3 +491,42 @@ func TestPullFetchesEqualFilesOnce(t *testing.T) {
 	}
 }
 
+// A name that can't be a file here matters only if the file is wanted.
+func TestPullIgnoresUnwantedNames(t *testing.T) {
+	h := hubtest.New()
+	defer h.Close()
+	repo := h.AddModel("acme/tiny")
+	addPipeline(repo)
+	for _, name := range []string{`old\weights.bin`, "note: todo.txt", "C:/x", "../x", "line\nbreak", "\x1b[2J"} {
+		repo.Add(name, []byte("x"))
+	}
+	cfg := testConfig(t, h)
+	r, err := Pull(context.Background(), cfg, "acme/tiny", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameFiles(t, r.Dir, repo, pipelineFiles)
+	h.Forget()
+	if _, err := Pull(context.Background(), cfg, "acme/tiny", Options{}); err != nil || len(h.Requests()) != 1 {
+		t.Errorf("again: %d requests, %v", len(h.Requests()), err)
+	}
+	if _, err := Pull(context.Background(), cfg, "acme/tiny", Options{Include: []string{"old*"}}); err == nil || !strings.Contains(err.Error(), "unsafe path") {
+		t.Errorf("a wanted one: %v", err)
+	}
+}
+
+// Choosing among many files takes time in proportion.
+func TestChooseOfMany(t *testing.T) {
+	var entries []Entry
+	for i := range 200_000 {
+		entries = append(entries, Entry{Path: fmt.Sprintf("folder/%06d.json", i), Size: 1, Git: "aa"})
+	}
+	began := time.Now()
+	chosen, err := choose(Ref{Kind: Dataset, Repo: "acme/many"}, entries, Options{Exclude: []string{"*9.json"}}, nil)
+	if err != nil || len(chosen) != 180_000 {
+		t.Fatalf("%d files, %v", len(chosen), err)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"unicode"
 )
 
 // Kind is the kind of a repository.
@@ -178,9 +179,9 @@ func ParseRef(s, endpoint string) (Ref, error) {
 }
 
 // safePath refuses a path that could lead out of the folder it is meant for, on any system: absolute, with a drive or a
-// backslash, or with "..".
+// backslash, or with "..". Control characters would reach the terminal.
 func safePath(p string) error {
-	bad := p == "" || strings.ContainsAny(p, "\\\x00\n\r") || len(p) > 1024
+	bad := p == "" || strings.Contains(p, "\\") || strings.ContainsFunc(p, unicode.IsControl) || len(p) > 1024
 	for part := range strings.SplitSeq(p, "/") {
 		bad = bad || part == "" || part == "." || part == ".." || strings.HasSuffix(part, ":") ||
 			len(part) > 1 && part[1] == ':'

@@ -191,22 +191,29 @@ func selectPlain(names []string) []string {
 	})
 }
 
-// matchAny reports whether one of the shell patterns matches the path. A star matches slashes too, and a pattern that
-// ends with a slash stands for all below it, as in huggingface_hub.
-func matchAny(patterns []string, name string) bool {
-	for _, p := range patterns {
-		if strings.HasSuffix(p, "/") {
-			p += "*"
+// patterns are shell patterns: a star matches slashes too, and a pattern that ends with a slash stands for all below it,
+// as in huggingface_hub.
+type patterns []*regexp.Regexp
+
+func compile(shell []string) (p patterns) {
+	for _, s := range shell {
+		if strings.HasSuffix(s, "/") {
+			s += "*"
 		}
-		if match(p, name) {
-			return true
+		if re := translate(s); re != nil {
+			p = append(p, re)
 		}
 	}
-	return false
+	return p
 }
 
-// match is Python's fnmatchcase.
-func match(pattern, name string) bool {
+// match reports whether one of the patterns matches the path.
+func (p patterns) match(name string) bool {
+	return slices.ContainsFunc(p, func(re *regexp.Regexp) bool { return re.MatchString(name) })
+}
+
+// translate is Python's fnmatch.translate. It returns nil for a pattern that matches nothing.
+func translate(pattern string) *regexp.Regexp {
 	var re strings.Builder
 	re.WriteString(`(?s)^`)
 	for i := 0; i < len(pattern); i++ {
@@ -243,5 +250,8 @@ func match(pattern, name string) bool {
 		}
 	}
 	r, err := regexp.Compile(re.String() + `$`)
-	return err == nil && r.MatchString(name)
+	if err != nil {
+		return nil
+	}
+	return r
 }

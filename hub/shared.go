@@ -164,7 +164,7 @@ func (s *store) elsewhere(ref Ref, e Entry) string {
 		for _, c := range commits {
 			tree, _ := s.cachedTree(ref, c.Name())
 			for _, other := range tree {
-				if path := s.pointer(ref, c.Name(), other.Path); other.etag() == etag && regular(path, e.Size) {
+				if path := s.pointer(ref, c.Name(), other.Path); other.etag() == etag && safePath(other.Path) == nil && regular(path, e.Size) {
 					return path
 				}
 			}

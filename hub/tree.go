@@ -36,12 +36,13 @@ var (
 	etagName   = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]{0,199}$`)
 )
 
-// check refuses a listing entry that could do harm or can't be used.
+// maxFile is a size beyond all files: the Hub takes 500 GB at most. Sums of such sizes still fit.
+const maxFile = 1 << 44
+
+// check refuses a listing entry that can't be used. Its path is looked at when the file is chosen: a repository may hold
+// names that can't be files here, and none of them need be wanted.
 func (e Entry) check() error {
-	if err := safePath(e.Path); err != nil {
-		return err
-	}
-	if e.Size < -1 {
+	if e.Size < -1 || e.Size > maxFile {
 		return fmt.Errorf("%s has the size %d", e.Path, e.Size)
 	}
 	if e.SHA256 != "" && !sha256Name.MatchString(e.SHA256) {
@@ -58,21 +59,27 @@ func (e Entry) check() error {
 	return nil
 }
 
+// treeItem is a file or folder as the Hub lists it.
+type treeItem struct {
+	Type string  `json:"type"`
+	OID  string  `json:"oid"`
+	Size *int64  `json:"size"`
+	Path string  `json:"path"`
+	Xet  *string `json:"xetHash"`
+	LFS  *struct {
+		OID  string `json:"oid"`
+		Size *int64 `json:"size"`
+	} `json:"lfs"`
+}
+
 // parseTreePage reads one page of a listing. Folders are left out.
 func parseTreePage(data []byte) ([]Entry, error) {
-	var items []struct {
-		Type string  `json:"type"`
-		OID  string  `json:"oid"`
-		Size *int64  `json:"size"`
-		Path string  `json:"path"`
-		Xet  *string `json:"xetHash"`
-		LFS  *struct {
-			OID  string `json:"oid"`
-			Size *int64 `json:"size"`
-		} `json:"lfs"`
-	}
+	var items []treeItem
 	if err := json.Unmarshal(data, &items); err != nil {
 		return nil, fmt.Errorf("listing: %w", err)
+	}
+	if items == nil {
+		return nil, fmt.Errorf("listing: null in place of files")
 	}
 	var entries []Entry
 	for _, it := range items {
@@ -122,7 +129,7 @@ func parseTreeCache(data []byte) ([]Entry, error) {
 	if f.Version != 1 {
 		return nil, fmt.Errorf("format version %d, expected 1", f.Version)
 	}
-	if f.Files == nil {
+	if len(f.Files) == 0 {
 		return nil, fmt.Errorf("no files")
 	}
 	entries := []Entry{}

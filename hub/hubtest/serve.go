@@ -2,6 +2,7 @@ package hubtest
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"fmt"
 	"io"
@@ -53,8 +54,9 @@ func early(w http.ResponseWriter, f *Fault) bool {
 		w.Header().Set("Location", f.RedirectTo)
 		w.WriteHeader(http.StatusFound)
 		return true
-	case f.Status != 0:
-		w.WriteHeader(f.Status)
+	case f.Status != 0 || f.Body != nil:
+		w.WriteHeader(cmp.Or(f.Status, http.StatusOK))
+		w.Write(f.Body)
 		return true
 	}
 	return false

@@ -92,7 +92,8 @@ type Request struct {
 
 // Fault is what goes wrong with an answer. The zero value answers as usual.
 type Fault struct {
-	Status      int // answer with this status and no content
+	Status      int    // answer with this status and no content
+	Body        []byte // answer with this content
 	Header      http.Header
 	CutAfter    int64  // close the connection after so many bytes of the body
 	Truncate    int64  // end the body in good order after so many bytes, the length says so

@@ -127,7 +127,7 @@ func (c *Client) pass(ctx context.Context, file Hash, size int64, missing []Rang
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(2) // the next segment's query runs while this one's ranges come in
 	for _, m := range missing {
-		for first := m.First; first < m.End; first += segment {
+		for first := m.First; first < m.End && ctx.Err() == nil; first += segment {
 			r := Range{first, min(first+segment, m.End)}
 			g.Go(func() error { return c.segment(ctx, file, size, r, sink) })
 		}

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // StatusError is an answer with a status of 400 or above.
@@ -76,6 +77,21 @@ type Broken struct{ Err error }
 func (e *Broken) Error() string { return e.Err.Error() }
 func (e *Broken) Unwrap() error { return e.Err }
 
+// foreignError means an answer that can't be a Hub's.
+type foreignError struct {
+	msg string
+	err error // the cause, may be nil
+}
+
+func (e *foreignError) Error() string { return e.msg }
+
+func (e *foreignError) Unwrap() []error {
+	if e.err == nil {
+		return []error{ErrNotHub}
+	}
+	return []error{ErrNotHub, e.err}
+}
+
 func (c *Client) netError(u *url.URL, err, cause error) error {
 	var stall *StallError
 	if errors.As(cause, &stall) {
@@ -123,11 +139,23 @@ func (c *Client) statusError(r Request, u *url.URL, resp *http.Response) error {
 			e.Message = oneLine(fmt.Sprint(said.Error), 300)
 		}
 	}
+	for _, secret := range []string{c.Token, r.Bearer} {
+		if secret != "" { // a server may repeat what it was sent
+			e.Message = strings.ReplaceAll(e.Message, secret, "(token)")
+		}
+	}
 	return e
 }
 
+// oneLine makes a server's words fit for a line on a terminal.
 func oneLine(s string, limit int) string {
 	s = strings.Join(strings.Fields(s), " ")
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
 	if len(s) > limit {
 		s = strings.ToValidUTF8(s[:limit], "") + "…"
 	}

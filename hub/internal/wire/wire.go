@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Clock is the time, and waiting. Tests replace it.
@@ -39,6 +40,12 @@ type Client struct {
 
 // ErrOffline is the error of every request while working offline.
 var ErrOffline = errors.New("offline mode is on (HF_HUB_OFFLINE=1)")
+
+// ErrNotHub is the kind of errors for answers that can't be a Hub's.
+var ErrNotHub = errors.New("not a Hub")
+
+// errToken doesn't say where in the token the character is, nor which.
+var errToken = errors.New("the token (HF_TOKEN, or the token file) holds a control character, which no token does: set it anew")
 
 // Request is one request. The zero Method is GET.
 type Request struct {
@@ -67,6 +74,9 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	if c.Offline {
 		return nil, ErrOffline
 	}
+	if strings.ContainsFunc(c.Token, unicode.IsControl) {
+		return nil, errToken
+	}
 	u, err := url.Parse(r.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("bad address %q: expected http:// or https://", redactString(r.URL))
@@ -92,7 +102,7 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 		next, err := u.Parse(location)
 		if err != nil || next.Host == "" || next.Scheme != "http" && next.Scheme != "https" {
 			resp.Body.Close()
-			return nil, fmt.Errorf("%s redirects to a bad address", Redact(u))
+			return nil, &foreignError{fmt.Sprintf("%s redirects to a bad address", Redact(u)), err}
 		}
 		if r.HubOnly && Origin(next) != Origin(u) && Origin(next) != Origin(c.Endpoint) {
 			return &Response{resp, hub}, nil
@@ -101,7 +111,7 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 		resp.Body.Close()
 		u = next
 	}
-	return nil, fmt.Errorf("%s: more than %d redirects", redactString(r.URL), maxRedirects)
+	return nil, &foreignError{fmt.Sprintf("%s: more than %d redirects", redactString(r.URL), maxRedirects), nil}
 }
 
 // send makes one round trip to u.
@@ -157,16 +167,31 @@ func (c *Client) idle() time.Duration {
 	return 10 * time.Second
 }
 
-// JSON fetches the URL, with tries, and decodes the answer into v. It returns the answer's headers.
-func (c *Client) JSON(ctx context.Context, r Request, v any) (http.Header, error) {
-	data, header, err := c.Bytes(ctx, r)
-	if err != nil {
-		return header, err
-	}
-	if err := json.Unmarshal(data, v); err != nil {
-		return header, fmt.Errorf("%s answered something else than JSON: %w", redactString(r.URL), err)
-	}
-	return header, nil
+// JSON fetches the URL, with tries, and decodes the answer into v. It returns the answer's headers. An answer that ends
+// early is asked for again; any other that doesn't fit v is no Hub's.
+func (c *Client) JSON(ctx context.Context, r Request, v any) (header http.Header, err error) {
+	err = c.Retry(ctx, func() error {
+		var data []byte
+		if data, header, err = c.once(ctx, r); err != nil {
+			return err
+		}
+		if err = json.Unmarshal(data, v); err == nil {
+			return nil
+		}
+		if cutShort(data) {
+			return &Broken{&foreignError{fmt.Sprintf("the answer of %s ends early: %v", redactString(r.URL), err), err}}
+		}
+		return &foreignError{fmt.Sprintf("%s answered something else than JSON of the Hub's form (%v): a proxy or a login page may be in between",
+			redactString(r.URL), err), err}
+	})
+	return header, err
+}
+
+// cutShort reports whether data is a beginning of JSON, as is left where a connection without a length breaks.
+func cutShort(data []byte) bool {
+	var v json.RawMessage
+	err := json.NewDecoder(bytes.NewReader(data)).Decode(&v)
+	return err == io.EOF || err == io.ErrUnexpectedEOF
 }
 
 // maxAnswer bounds what is read into memory as one answer.
@@ -175,29 +200,30 @@ const maxAnswer = 64 << 20
 // Bytes fetches the URL, with tries, and returns its whole body.
 func (c *Client) Bytes(ctx context.Context, r Request) (data []byte, header http.Header, err error) {
 	err = c.Retry(ctx, func() error {
-		resp, err := c.Do(ctx, r)
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close()
-		header = resp.Header
-		if resp.StatusCode >= 300 {
-			return fmt.Errorf("%s answered %s without saying where to", redactString(r.URL), resp.Status)
-		}
-		body, err := Plain(resp.Response)
-		if err != nil {
-			return err
-		}
-		data, err = io.ReadAll(io.LimitReader(body, maxAnswer+1))
-		if err != nil {
-			return err
-		}
-		if len(data) > maxAnswer {
-			return fmt.Errorf("%s answered more than %d MiB", redactString(r.URL), maxAnswer>>20)
-		}
-		return nil
+		data, header, err = c.once(ctx, r)
+		return err
 	})
 	return data, header, err
+}
+
+func (c *Client) once(ctx context.Context, r Request) ([]byte, http.Header, error) {
+	resp, err := c.Do(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= 300 {
+		return nil, resp.Header, &foreignError{fmt.Sprintf("%s answered %s without saying where to", redactString(r.URL), resp.Status), nil}
+	}
+	body, err := Plain(resp.Response)
+	if err != nil {
+		return nil, resp.Header, err
+	}
+	data, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
+	if err == nil && len(data) > maxAnswer {
+		err = fmt.Errorf("%s answered more than %d MiB", redactString(r.URL), maxAnswer>>20)
+	}
+	return data, resp.Header, err
 }
 
 // Plain returns the body without the compression that a server may apply although it was asked not to.
