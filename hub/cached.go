@@ -1,7 +1,9 @@
 package hub
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -16,18 +18,14 @@ import (
 // without a listing that is no pipeline.
 func (s *session) fromCache(ref Ref, commit string, opt Options) (r *Result, certain bool, err error) {
 	dir := s.store.snapshot(ref, commit)
-	if _, err := os.Stat(dir); err != nil {
+	entries, listed := s.store.cachedTree(ref, commit)
+	if _, err := os.Stat(dir); err != nil && !listed {
 		return nil, false, errorf(ErrNotCached, nil, "%s (commit %.7s) is not in the cache %s", ref, commit, s.CacheDir)
 	}
-	entries, listed := s.store.cachedTree(ref, commit)
 	var missing []string
 	if listed {
-		chosen, err := choose(ref, entries, opt, func(e Entry) ([]byte, error) {
-			data, err := os.ReadFile(s.store.pointer(ref, commit, e.Path))
-			if err != nil {
-				return nil, s.incomplete(ref, commit, []string{e.Path})
-			}
-			return data, nil
+		chosen, err := chooseListed(ref, entries, opt, func(e Entry) ([]byte, error) {
+			return s.readCached(ref, commit, e)
 		})
 		if err != nil {
 			return nil, false, err
@@ -48,6 +46,57 @@ func (s *session) fromCache(ref Ref, commit string, opt Options) (r *Result, cer
 	}
 	pipeline := len(opt.Include) == 0 && ref.Path == "" && regular(s.store.pointer(ref, commit, "model_index.json"), -1)
 	return s.result(ref, commit, entries), listed || pipeline, nil
+}
+
+// readCached returns the content of a small file that the cache has, in the snapshot or as a blob.
+func (s *session) readCached(ref Ref, commit string, e Entry) ([]byte, error) {
+	for _, path := range []string{s.store.pointer(ref, commit, e.Path), s.store.blob(ref, e.etag())} {
+		if data, err := os.ReadFile(path); err == nil {
+			return data, nil
+		}
+	}
+	return nil, s.incomplete(ref, commit, []string{e.Path})
+}
+
+// relink completes a snapshot whose listing the cache has with contents that are there, too, under other names. Where
+// that isn't enough it returns what is missing, and localErr where nothing could be done.
+func (s *session) relink(ctx context.Context, ref Ref, commit string, opt Options, localErr error) (*Result, error) {
+	entries, listed := s.store.cachedTree(ref, commit)
+	if !listed {
+		return nil, localErr
+	}
+	chosen, err := chooseListed(ref, entries, opt, func(e Entry) ([]byte, error) { return s.readCached(ref, commit, e) })
+	if err != nil {
+		return nil, localErr
+	}
+	for _, e := range chosen {
+		j := s.job(ref, commit, e)
+		j.localOnly = true
+		if err := j.run(ctx); err != nil && !errors.Is(err, ErrNotCached) {
+			return nil, localErr
+		}
+	}
+	r, _, err := s.fromCache(ref, commit, opt)
+	return r, err
+}
+
+// notCached says that the cache doesn't know the revision, and what it has of a download that broke off before the
+// revision was noted.
+func (s *session) notCached(ref Ref, opt Options) error {
+	msg := fmt.Sprintf("%s is not in the cache %s", ref, s.CacheDir)
+	for _, r := range s.store.revisions(ref) {
+		if len(r.Names) > 0 {
+			continue
+		}
+		switch _, _, err := s.fromCache(ref, r.Commit, opt); {
+		case err == nil:
+			ref.Revision = r.Commit
+			return errorf(ErrNotCached, nil, "%s; a commit of it is, ask for %s", msg, ref)
+		case errors.Is(err, ErrIncomplete):
+			return errorf(ErrIncomplete, err, "%s; a download of it broke off: %v", msg, err)
+		}
+	}
+	return errorf(ErrNotCached, nil, "%s", msg)
 }
 
 func (s *session) incomplete(ref Ref, commit string, missing []string) error {

@@ -58,14 +58,18 @@ func Describe(ctx context.Context, cfg Config, reference string, opt Options) (*
 	if err != nil {
 		return nil, err
 	}
-	ref.Revision = cmp.Or(ref.Revision, opt.Revision)
+	if ref, err = ref.At(opt.Revision); err != nil {
+		return nil, err
+	}
 	commit, known := s.store.cachedCommit(ref)
 	var info repoInfo
 	if ref.Kind != Bucket {
 		if info, err = s.info(ctx, ref, known); err == nil {
 			commit = info.SHA
-		} else if _, statErr := os.Stat(s.store.snapshot(ref, commit)); !known || statErr != nil || !unreachable(err) || ctx.Err() != nil {
+		} else if !unreachable(err) || ctx.Err() != nil {
 			return nil, err
+		} else if _, statErr := os.Stat(s.store.snapshot(ref, commit)); !known || statErr != nil {
+			return nil, neither(s.notCached(ref, opt), err)
 		} else {
 			s.Warn(fmt.Sprintf("%v: this is what the cache has", err))
 			return s.describeCached(ctx, ref, commit, opt)

@@ -21,6 +21,7 @@ type job struct {
 	serverTag  string // the content server's ETag
 	tagChanged bool
 	plainOnly  bool // Xet has been tried
+	localOnly  bool // the Hub can't be asked
 }
 
 // cached reports whether the snapshot has the file.
@@ -44,6 +45,9 @@ func (j *job) run(ctx context.Context) error {
 	}
 	if ok, fresh := j.local(); ok {
 		return j.finish(fresh)
+	}
+	if j.localOnly {
+		return errorf(ErrNotCached, nil, "%s is not in the cache", e.Path)
 	}
 	blob := s.store.blob(j.ref, e.etag())
 	if _, err := os.Lstat(blob); err == nil {

@@ -71,19 +71,14 @@ func Pull(ctx context.Context, cfg Config, reference string, opt Options) (*Resu
 	if err != nil {
 		return nil, err
 	}
-	if opt.Revision != "" {
-		if ref.Revision != "" && ref.Revision != opt.Revision {
-			return nil, fmt.Errorf("%s names the revision %s, and the option says %s", reference, ref.Revision, opt.Revision)
-		}
-		if err := safePath(opt.Revision); err != nil {
-			return nil, fmt.Errorf("revision: %w", err)
-		}
-		if ref.Kind == Bucket {
-			return nil, fmt.Errorf("%s: buckets have no revisions", reference)
-		}
-		ref.Revision = opt.Revision
+	if ref, err = ref.At(opt.Revision); err != nil {
+		return nil, err
 	}
-	return s.pull(ctx, ref, opt)
+	r, err := s.pull(ctx, ref, opt)
+	if err == nil && !opt.DryRun {
+		s.store.sweepPartials(ref)
+	}
+	return r, err
 }
 
 func (s *session) pull(ctx context.Context, ref Ref, opt Options) (*Result, error) {
@@ -94,7 +89,7 @@ func (s *session) pull(ctx context.Context, ref Ref, opt Options) (*Result, erro
 	if known {
 		local, certain, localErr = s.fromCache(ref, commit, opt)
 	} else {
-		localErr = errorf(ErrNotCached, nil, "%s is not in the cache %s", ref, s.CacheDir)
+		localErr = s.notCached(ref, opt)
 	}
 	if localErr == nil && certain && ref.Kind != Bucket && ref.revision() == commit {
 		return local, nil // a commit never changes
@@ -103,24 +98,30 @@ func (s *session) pull(ctx context.Context, ref Ref, opt Options) (*Result, erro
 	if err == nil || !unreachable(err) || ctx.Err() != nil {
 		return r, err
 	}
+	if known && localErr != nil && !opt.DryRun {
+		local, localErr = s.relink(ctx, ref, commit, opt, localErr)
+	}
 	var fetching *fetchError
 	switch {
 	case localErr == nil:
 		s.Warn(fmt.Sprintf("%v: using what the cache has of %s (commit %.7s)", err, ref, commit))
 		return local, nil
-	case errors.Is(err, ErrOffline):
-		return nil, errorf(ErrOffline, localErr, "%v, and %v", localErr, ErrOffline)
 	case errors.As(err, &fetching):
 		return nil, err // it was reached, and broke off later
 	}
-	return nil, errorf(errOf(localErr), err, "%v, and the Hub can't be reached: %v", localErr, err)
+	return nil, neither(localErr, err)
 }
 
-func errOf(err error) error {
-	if errors.Is(err, ErrIncomplete) {
-		return ErrIncomplete
+// neither joins what the cache lacks with why the Hub can't give it.
+func neither(localErr, err error) error {
+	if errors.Is(err, ErrOffline) {
+		return errorf(ErrOffline, localErr, "%v, and %v", localErr, ErrOffline)
 	}
-	return ErrNotCached
+	kind := ErrNotCached
+	if errors.Is(localErr, ErrIncomplete) {
+		kind = ErrIncomplete
+	}
+	return errorf(kind, err, "%v, and the Hub can't be reached: %v", localErr, err)
 }
 
 // A fetchError comes from the download, after the Hub said what there is.

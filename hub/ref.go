@@ -63,6 +63,23 @@ func (r Ref) revision() string {
 	return r.Revision
 }
 
+// At returns the reference at a revision that is given apart from it, as by a flag. Empty changes nothing.
+func (r Ref) At(revision string) (Ref, error) {
+	switch {
+	case revision == "":
+		return r, nil
+	case r.Kind == Bucket:
+		return r, fmt.Errorf("%s: buckets have no revisions", r)
+	case r.Revision != "" && r.Revision != revision:
+		return r, fmt.Errorf("%s names the revision %s, and the option says %s", r, r.Revision, revision)
+	}
+	if err := safePath(revision); err != nil {
+		return r, fmt.Errorf("revision: %w", err)
+	}
+	r.Revision = revision
+	return r, nil
+}
+
 var (
 	repoName   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$`)
 	commitName = regexp.MustCompile(`^[0-9a-f]{40}$`)

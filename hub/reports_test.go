@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gesso-go/gesso/hub/hubtest"
+	"github.com/gesso-go/gesso/hub/xet"
 )
 
 // What people reported about downloads from the Hub, each with what is right here.
@@ -69,6 +70,131 @@ func TestIncompleteSnapshotIsRefused(t *testing.T) {
 				t.Errorf("a missing shard: %v", err)
 			}
 		})
+	}
+}
+
+// What a killed download left goes when another client has completed the file.
+func TestPartialFileOfAWholeBlob(t *testing.T) {
+	h := hubtest.New()
+	defer h.Close()
+	f := h.AddModel("acme/tiny").AddLFS("a.bin", weights(1, 300_000))
+	cfg := testConfig(t, h)
+	r, err := Pull(context.Background(), cfg, "acme/tiny", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	blob, err := filepath.EvalSymlinks(filepath.Join(r.Dir, "a.bin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		owner owner
+		stays bool
+	}{
+		{owner{host: "-", start: "-"}, false},
+		{owner{host: "elsewhere", pid: 1, start: "-"}, true},
+	} {
+		p, err := openPartial(blob, f.SHA256, f.Size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.write(0, []byte("a beginning"), xet.Hash{})
+		p.close()
+		header := formatHeader(f.SHA256, f.Size, c.owner)
+		journal, err := os.OpenFile(journalName(p.path), os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		journal.WriteAt(header, 0)
+		journal.Close()
+		if _, err := Pull(context.Background(), cfg, "acme/tiny", Options{}); err != nil {
+			t.Fatal(err)
+		}
+		left, _ := filepath.Glob(blob + ".*")
+		if want := map[bool]int{false: 0, true: 2}[c.stays]; len(left) != want {
+			t.Errorf("owner %+v: %v", c.owner, left)
+		}
+	}
+}
+
+// Offline, a snapshot whose contents the cache has is put together from them, and else what is missing is named.
+func TestOfflineSnapshotFromBlobs(t *testing.T) {
+	h := hubtest.New()
+	defer h.Close()
+	repo := h.AddModel("acme/tiny")
+	addPipeline(repo)
+	cfg := testConfig(t, h)
+	r, err := Pull(context.Background(), cfg, "acme/tiny", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	offline := cfg
+	offline.Offline = true
+	pull := func() error {
+		_, err := Pull(context.Background(), offline, "acme/tiny", Options{})
+		return err
+	}
+	os.Remove(filepath.Join(r.Dir, "vae", "config.json"))
+	if err := pull(); err != nil {
+		t.Errorf("without one link: %v", err)
+	}
+	os.RemoveAll(r.Dir)
+	if err := pull(); err != nil {
+		t.Errorf("without links: %v", err)
+	}
+	sameFiles(t, r.Dir, repo, pipelineFiles)
+
+	blob, err := filepath.EvalSymlinks(filepath.Join(r.Dir, "vae", "diffusion_pytorch_model.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.Remove(blob)
+	os.RemoveAll(r.Dir)
+	err = pull()
+	if !errors.Is(err, ErrOffline) || !strings.Contains(err.Error(), "missing: vae/diffusion_pytorch_model.safetensors, and") {
+		t.Errorf("without a blob: %v", err)
+	}
+}
+
+// A first download that broke off leaves no name for its commit. Offline, it is told from nothing at all.
+func TestOfflineAfterABrokenDownload(t *testing.T) {
+	h := hubtest.New()
+	defer h.Close()
+	addPipeline(h.AddModel("acme/tiny"))
+	cfg := testConfig(t, h)
+	cfg.Workers = 1 // the largest files come first
+	h.Fault = func(r *hubtest.Request) *hubtest.Fault {
+		if r.Kind == hubtest.Content {
+			return &hubtest.Fault{Status: 404}
+		}
+		return nil
+	}
+	if _, err := Pull(context.Background(), cfg, "acme/tiny", Options{}); err == nil {
+		t.Fatal("no error")
+	}
+	cfg.Offline = true
+	for what, ask := range map[string]func() error{
+		"pull":     func() error { _, err := Pull(context.Background(), cfg, "acme/tiny", Options{}); return err },
+		"describe": func() error { _, err := Describe(context.Background(), cfg, "acme/tiny", Options{}); return err },
+	} {
+		err := ask()
+		if !errors.Is(err, ErrOffline) || !errors.Is(err, ErrIncomplete) {
+			t.Errorf("%s: %v", what, err)
+		}
+		for _, want := range []string{"not in the cache", "broke off", "vae/diffusion_pytorch_model.safetensors", "HF_HUB_OFFLINE"} {
+			if !strings.Contains(fmt.Sprint(err), want) {
+				t.Errorf("%s: %q doesn't say %q", what, err, want)
+			}
+		}
+	}
+	h.Fault = nil
+	cfg.Offline = false
+	if _, err := Pull(context.Background(), cfg, "acme/tiny@"+hubtest.DefaultCommit, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Offline = true
+	if _, err := Pull(context.Background(), cfg, "acme/tiny", Options{}); err == nil || !strings.Contains(err.Error(), "ask for acme/tiny@"+hubtest.DefaultCommit) {
+		t.Errorf("whole, but under no name: %v", err)
 	}
 }
 
