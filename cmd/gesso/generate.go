@@ -178,12 +178,12 @@ func generate(ctx context.Context, env *environment, f *generateFlags, fl *pflag
 		defer opts.Trace.Close()
 	}
 
-	dir, err := f.resolve(ctx, env)
+	from, err := f.resolve(ctx, env)
 	if err != nil {
 		return err
 	}
 	started := env.now()
-	pipe, err := gesso.Load(ctx, dir, opts)
+	pipe, err := gesso.Load(ctx, from.dir, opts)
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func generate(ctx context.Context, env *environment, f *generateFlags, fl *pflag
 	if err != nil {
 		return err
 	}
-	if err := out.write(env, f, prompt, pipe, res); err != nil {
+	if err := out.write(env, f, from, prompt, pipe, res); err != nil {
 		return err
 	}
 	errs := []error{}
@@ -211,29 +211,37 @@ func generate(ctx context.Context, env *environment, f *generateFlags, fl *pflag
 	return errors.Join(errs...)
 }
 
-// resolve returns the folder of --model; without the flag, that of the built-in model. What isn't a local path is a repository on the Hub: its files come from the
-// cache, and what is missing there is downloaded.
-func (f *generateFlags) resolve(ctx context.Context, env *environment) (string, error) {
+// source is where a model's files are, and of which repository and commit they are, if of one.
+type source struct{ dir, repository, commit string }
+
+// resolve finds the folder of --model; without the flag, that of the built-in model. What isn't a local path is a
+// repository on the Hub: its files come from the cache, and what is missing there is downloaded.
+func (f *generateFlags) resolve(ctx context.Context, env *environment) (from source, err error) {
 	if f.model == "" {
-		return demo.Folder(env.cacheDir())
+		from.dir, err = demo.Folder(env.cacheDir())
+		return from, err
 	}
 	if isLocal(f.model) {
 		if f.revision != "" {
-			return "", usagef("--revision is for repositories, and --model %s is a folder", f.model)
+			return from, usagef("--revision is for repositories, and --model %s is a folder", f.model)
 		}
-		return f.model, nil
+		return source{dir: f.model}, nil
 	}
-	cfg, ref, err := hubConfig(env, f.model, f.quiet)
+	cfg, ref, err := hubConfig(env, f.model, f.revision, f.quiet)
 	if err != nil {
-		return "", fmt.Errorf("--model: %w", err)
+		return from, fmt.Errorf("--model: %w", err)
 	}
 	bars := newTransfers(env, f.quiet)
 	r, err := hub.Pull(ctx, cfg, f.model, hub.Options{Revision: f.revision, Variant: f.variant, Progress: bars.update})
 	bars.close()
 	if err != nil {
-		return "", resumable(ctx, err)
+		return from, resumable(ctx, err)
 	}
-	return filepath.Join(r.Dir, filepath.FromSlash(ref.Path)), nil
+	from = source{dir: filepath.Join(r.Dir, filepath.FromSlash(ref.Path)), repository: ref.Repo, commit: r.Commit}
+	if ref.Kind != hub.Model {
+		from.repository = hub.Ref{Kind: ref.Kind, Repo: ref.Repo}.String()
+	}
+	return from, nil
 }
 
 // isLocal tells a path from a repository's name: it exists, or begins as no repository's name can.

@@ -81,6 +81,9 @@ func TestPullThenGenerate(t *testing.T) {
 	if n := len(h.Requests()); n != 1 {
 		t.Errorf("generate with a warm cache sent %d requests, expected 1", n)
 	}
+	if _, stdout, _ = command(t, env, "show", png); !strings.Contains(stdout, "repository: acme/tiny\n") || !strings.Contains(stdout, "commit: "+hubtest.DefaultCommit+"\n") {
+		t.Errorf("the picture doesn't name its model's origin: %s", stdout)
+	}
 	local := filepath.Join(t.TempDir(), "b.png")
 	if code, _, stderr = command(t, env, small("--model", checkpoint, "--seed", "1", "-o", local, "x")...); code != exitOK {
 		t.Fatalf("exit %d: %s", code, stderr)
@@ -152,7 +155,11 @@ func TestGenerateWithoutTheHub(t *testing.T) {
 			snapshot := filepath.Join(folder, "snapshots", hubtest.DefaultCommit)
 			gone := []string{"vae/diffusion_pytorch_model.safetensors", "tokenizer/vocab.json"}
 			for _, name := range gone {
-				if err := os.Remove(filepath.Join(snapshot, name)); err != nil {
+				blob, err := filepath.EvalSymlinks(filepath.Join(snapshot, name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Remove(blob); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -243,6 +250,10 @@ func TestHubErrors(t *testing.T) {
 		{"no repository to generate", small("--model", "tinny", "-o", "x.png", "x"), env, exitUsage, []string{"--model", "tinny", "no such folder"}},
 		{"revision of a folder", small("--model", checkpoint, "--revision", "v1", "-o", "x.png", "x"), env, exitUsage, []string{"--revision"}},
 		{"bad reference", []string{"pull", "acme/../tiny"}, env, exitUsage, []string{"not a model reference"}},
+		{"bad revision", []string{"pull", "acme/tiny", "--revision", "../x"}, env, exitUsage, []string{"revision", "../x"}},
+		{"two revisions", []string{"pull", "acme/tiny@main", "--revision", "v1"}, env, exitUsage, []string{"main", "v1"}},
+		{"two revisions to generate", small("--model", "acme/tiny@main", "--revision", "v1", "-o", "x.png", "x"), env, exitUsage, []string{"--model", "main", "v1"}},
+		{"revision of a bucket", []string{"pull", "hf://buckets/acme/b", "--revision", "v1"}, env, exitUsage, []string{"no revisions"}},
 		{"offline", []string{"pull", "acme/other"}, with(env, "HF_HUB_OFFLINE", "1"), exitFailed, []string{"acme/other is not in the cache", "HF_HUB_OFFLINE"}},
 		{"show unknown", []string{"show", "acme/tinny"}, env, exitFailed, []string{"no model acme/tinny"}},
 		{"show nothing", []string{"show", "./nothing"}, env, exitFailed, []string{"./nothing"}},

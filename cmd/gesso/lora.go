@@ -55,7 +55,7 @@ func isRemoteLoRA(path string) bool {
 
 // pullLoRA brings a file from the Hub into the cache. A repository must have one file that it could be.
 func pullLoRA(ctx context.Context, env *environment, reference string, quiet bool) (string, error) {
-	cfg, ref, err := hubConfig(env, reference, quiet)
+	cfg, ref, err := hubConfig(env, reference, "", quiet)
 	if err != nil {
 		return "", err
 	}

@@ -89,6 +89,8 @@ type picture struct {
 	Negative string   `json:"negative_prompt,omitempty"`
 	Seed     uint64   `json:"seed"`
 	Model    string   `json:"model"`
+	Repo     string   `json:"repository,omitempty"` // on the Hub, and its commit
+	Commit   string   `json:"commit,omitempty"`
 	Pipeline string   `json:"pipeline"`
 	Width    int      `json:"width"`
 	Height   int      `json:"height"`
@@ -109,13 +111,13 @@ const previewColumns = 64
 // parametersKey is the PNG text that holds a picture's parameters as JSON.
 const parametersKey = "gesso"
 
-func (o *outputs) write(env *environment, f *generateFlags, prompt string, pipe *gesso.Pipeline, res *gesso.Result) error {
+func (o *outputs) write(env *environment, f *generateFlags, from source, prompt string, pipe *gesso.Pipeline, res *gesso.Result) error {
 	all := make([]picture, len(res.Images))
 	for i, img := range res.Images {
 		p := picture{
 			Path: o.paths[i], Prompt: prompt, Prompt2: f.prompt2, Negative: f.negative, Seed: res.Seeds[i], Model: cmp.Or(f.model, demo.Name),
 			Pipeline: pipe.Class(), Width: res.Width, Height: res.Height, Steps: res.Steps, TrueCFG: f.trueCFG, DType: f.dtype, LoRAs: f.loras, Image: f.image, Mask: f.mask, Strength: f.strength,
-			Version: gesso.Version,
+			Repo: from.repository, Commit: from.commit, Version: gesso.Version,
 		}
 		if !math.IsNaN(res.Guidance) {
 			p.Guidance = &res.Guidance

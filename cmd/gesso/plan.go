@@ -89,7 +89,7 @@ func (f *planFlags) resolve(ctx context.Context, env *environment) (string, erro
 	if isLocal(f.model) {
 		return f.model, nil
 	}
-	cfg, ref, err := hubConfig(env, f.model, false)
+	cfg, ref, err := hubConfig(env, f.model, f.revision, false)
 	if err != nil {
 		return "", fmt.Errorf("--model: %w", err)
 	}

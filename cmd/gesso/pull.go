@@ -52,7 +52,7 @@ type pulled struct {
 }
 
 func pull(ctx context.Context, env *environment, f *pullFlags, reference string) error {
-	cfg, ref, err := hubConfig(env, reference, f.quiet)
+	cfg, ref, err := hubConfig(env, reference, f.revision, f.quiet)
 	if err != nil {
 		return err
 	}
@@ -96,8 +96,8 @@ func pull(ctx context.Context, env *environment, f *pullFlags, reference string)
 	return env.printf("%s\n", p.Path)
 }
 
-// hubConfig reads the Hub's settings from the environment, and checks the reference.
-func hubConfig(env *environment, reference string, quiet bool) (hub.Config, hub.Ref, error) {
+// hubConfig reads the Hub's settings from the environment, and checks the reference with the --revision, if there is one.
+func hubConfig(env *environment, reference, revision string, quiet bool) (hub.Config, hub.Ref, error) {
 	cfg, err := hub.ConfigFromEnv(env.getenv)
 	if err != nil {
 		return cfg, hub.Ref{}, err
@@ -106,6 +106,9 @@ func hubConfig(env *environment, reference string, quiet bool) (hub.Config, hub.
 		cfg.Warn = func(s string) { env.notef("warning: %s", s) }
 	}
 	ref, err := hub.ParseRef(reference, cfg.Endpoint)
+	if err == nil {
+		ref, err = ref.At(revision)
+	}
 	if err != nil {
 		return cfg, ref, usageError{err}
 	}

@@ -30,7 +30,7 @@ Only what nothing else in the cache uses is freed.`,
 }
 
 func remove(env *environment, reference string) error {
-	cfg, _, err := hubConfig(env, reference, false)
+	cfg, _, err := hubConfig(env, reference, "", false)
 	if err != nil {
 		return err
 	}
