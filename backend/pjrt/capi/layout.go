@@ -206,6 +206,21 @@ type (
 			set   bool
 		}
 	}
+	defaultLayoutArgs struct {
+		header
+		client  uintptr
+		typ     int32
+		dims    unsafe.Pointer
+		numDims uintptr
+		layout  uintptr
+	}
+	serializeLayoutArgs struct {
+		header
+		layout  uintptr
+		p, n    uintptr
+		backing uintptr
+		deleter uintptr
+	}
 	serializeArgs struct { // of executables and topologies
 		header
 		h       uintptr

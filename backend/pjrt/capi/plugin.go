@@ -109,6 +109,11 @@ func invoke[T any, P args[T]](p *Plugin, s slot, a P) uintptr {
 	if f == 0 {
 		return absent
 	}
+	return invokeAt[T](f, a)
+}
+
+// invokeAt calls the function at f.
+func invokeAt[T any, P args[T]](f uintptr, a P) uintptr {
 	a.hdr().size = unsafe.Sizeof(*a)
 	r, _, _ := purego.SyscallN(f, uintptr(unsafe.Pointer(a)))
 	return r
