@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,5 +61,29 @@ func TestNoTPU(t *testing.T) {
 	code, _, stderr := command(t, nil, small("--model", checkpoint, "--device", "tpu", "x")...)
 	if code != exitFailed || !strings.Contains(stderr, "no TPU on this machine") || strings.Count(strings.TrimSpace(stderr), "\n") > 1 {
 		t.Errorf("exit %d: %q", code, stderr)
+	}
+}
+
+func TestDevicesJSON(t *testing.T) {
+	t.Setenv("GESSO_CACHE", t.TempDir())
+	code, stdout, stderr := command(t, nil, "devices", "--json")
+	var all []struct {
+		Name    string `json:"name"`
+		Devices []struct {
+			Device string `json:"device"`
+			Kind   string `json:"kind"`
+		} `json:"devices"`
+		Error string `json:"error"`
+	}
+	if err := json.Unmarshal([]byte(stdout), &all); code != exitOK || err != nil {
+		t.Fatalf("exit %d, %v: %s%s", code, err, stdout, stderr)
+	}
+	for _, p := range all {
+		if (p.Error == "") != (len(p.Devices) > 0) || p.Name == "cpu" && (len(p.Devices) != 1 || p.Devices[0].Device != "cpu:0" || p.Devices[0].Kind == "") {
+			t.Errorf("%+v", p)
+		}
+	}
+	if len(all) < 4 {
+		t.Errorf("only %d platforms", len(all))
 	}
 }
