@@ -2,6 +2,8 @@ package pjrt
 
 import (
 	"fmt"
+	"os"
+	"strconv"
 	"strings"
 
 	"github.com/gesso-go/gesso/backend/pjrt/capi"
@@ -92,6 +94,9 @@ func (c *Client) outOfMemory(err error, doing string, g *graph.Graph, need int64
 	if s, serr := c.devices[device].d.MemoryStats(); serr == nil {
 		e.InUse, e.Limit = s.InUse, s.Limit
 	}
+	if e.Limit < 0 && c.family == "cpu" {
+		e.InUse, e.Limit = hostMemory()
+	}
 	if e.Limit < 0 && c.devices[device].info.Memory > 0 {
 		e.Limit = c.devices[device].info.Memory
 	}
@@ -112,4 +117,25 @@ func (c *Client) outOfMemory(err error, doing string, g *graph.Graph, need int64
 		e.HalfFits = 2*wide > e.Arguments && e.InUse/2+need/2 <= e.Limit
 	}
 	return e
+}
+
+// hostMemory returns what is in use of this machine's memory, and its size; -1 where the system doesn't tell.
+func hostMemory() (inUse, limit int64) {
+	b, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return -1, -1
+	}
+	kilobytes := map[string]int64{}
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) == 3 {
+			if n, err := strconv.ParseInt(f[1], 10, 64); err == nil {
+				kilobytes[f[0]] = n
+			}
+		}
+	}
+	total, free := kilobytes["MemTotal:"], kilobytes["MemAvailable:"]
+	if total == 0 || free == 0 || free > total {
+		return -1, -1
+	}
+	return (total - free) << 10, total << 10
 }

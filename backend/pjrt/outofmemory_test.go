@@ -2,6 +2,7 @@ package pjrt
 
 import (
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -114,4 +115,42 @@ func TestOutOfMemoryElsewhere(t *testing.T) {
 	if _, err := c.Compile(t.Context(), g, 0); !errors.As(err, &oom) || !strings.HasPrefix(err.Error(), "tpu:0: compile vae.decode: out of memory") {
 		t.Errorf("compile: %v", err)
 	}
+}
+
+// XLA's own allocator fails here: the result is larger than the address space.
+func TestOutOfMemoryForReal(t *testing.T) {
+	plugintest.XLACPU(t, func(t *testing.T, path string) {
+		c := newTestClient(t, path, Options{Name: "xla-cpu"})
+		x := graph.NewInput(0, graph.Type{DType: tensor.F32, Shape: tensor.Shape{1}})
+		y, err := graph.Make(graph.BroadcastInDim, graph.BroadcastInDimAttr{Shape: tensor.Shape{1 << 46}, Axes: []int{0}}, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := graph.New("huge", []*graph.Node{x}, []*graph.Node{y})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := c.Compile(t.Context(), g, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		out, done := mustRun(t, e, upload(t, c, 0, 1))
+		err = done.Wait()
+		out.Free()
+		var oom *OutOfMemory
+		if !errors.As(err, &oom) || oom.Program != "huge" || oom.Need != 1<<48 {
+			t.Fatalf("got %v", err)
+		}
+		if runtime.GOOS == "linux" && (oom.Free() <= 0 || !strings.Contains(err.Error(), "are free: ")) {
+			t.Errorf("%v; %d bytes are free", err, oom.Free())
+		}
+		if serr := c.Sync(0); serr != err {
+			t.Errorf("Sync says %v", serr)
+		}
+		z, _ := mustRun(t, adder(t, c, 0, 3), upload(t, c, 0, 1, 2, 3))
+		if a, err := z.Read(); err != nil || a.Float32s()[2] != 6 {
+			t.Errorf("afterwards: %v, %v", a, err)
+		}
+	})
 }
