@@ -21,6 +21,7 @@ type kernel struct {
 	panel panel
 	block blocking
 	vec   *vectorOps
+	pays  func() bool // whether it is worth while on this processor; nil means yes
 }
 
 // panel computes any number of rows, 32 columns wide; kw is a multiple of 16. Its arguments are as those of a tile.
@@ -80,7 +81,7 @@ func choose(level isa.Level, a, b tensor.DType) (*kernel, error) {
 		return nil, fmt.Errorf("gemm: A is %v and B is %v, expected the same type, or f32 with a half type, or i8 for B", a, b)
 	}
 	for i := range kernels {
-		if k := &kernels[i]; k.level <= level && k.fits(a, b) {
+		if k := &kernels[i]; k.level <= level && k.fits(a, b) && (k.pays == nil || k.pays()) {
 			return k, nil
 		}
 	}
