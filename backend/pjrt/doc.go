@@ -14,6 +14,14 @@
 // first error for Sync. An execution that fails for its argument's failure takes over the argument's error, so that one
 // mistake has one text.
 //
+// What doesn't fit a device is an [OutOfMemory], which names the program, what it needs, what was free, and what would fit.
+//
+// # Programs
+//
+// With Options.Cache a program is compiled once on a machine (package diskcache): the key is the program's text, the
+// compiler's options, the plugin's version and the kind of devices. A program of one operation, as strict mode makes, is
+// compiled with less effort. On processors XLA is told to keep NaN in maxima, which it forgets by itself.
+//
 // # Memory
 //
 // A buffer's memory goes back to the plugin when Free is called or when the collector finds the buffer unreachable; the

@@ -7,6 +7,9 @@
 // what would be found). A plugin is looked for in the environment, in Gesso's cache folder (plugins/<name>/*.so), in the
 // site-packages of Python installations, and where the system keeps it.
 //
+// [Finder.Add] puts a plugin out of a Python wheel into the cache folder, and a client that Open starts keeps its compiled
+// programs there too. GESSO_CACHE names another folder, GESSO_CACHE_LIMIT how many bytes of programs it may hold.
+//
 // # Safety
 //
 // A plugin can crash the process that loads it. One that has not been seen before is therefore tried in a child process:

@@ -2,7 +2,7 @@
 //
 // Plugins are not part of the repository. They are looked for in the environment variable GESSO_PLUGIN_XLA_CPU (one
 // path), then as *.so in plugins/xla-cpu of Gesso's cache folder ($XDG_CACHE_HOME/gesso, normally ~/.cache/gesso).
-// CONTRIBUTING.md says how they get there.
+// gesso plugin add puts them there. [Fake] and [Wrap] build plugins with faults from a C file, where there is a compiler.
 package plugintest
 
 import (
