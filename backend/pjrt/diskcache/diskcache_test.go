@@ -284,3 +284,29 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A bundle that was compiled elsewhere is taken over, but for what is damaged.
+func TestImport(t *testing.T) {
+	bundle, c := New(t.TempDir(), 0), New(filepath.Join(t.TempDir(), "new"), 0)
+	want(t, bundle, key("x"), "program", false)
+	want(t, bundle, key("y"), "program", false)
+	for name, content := range map[string]string{key("z").String() + suffix: "damaged", "README": "text"} {
+		if err := os.WriteFile(filepath.Join(bundle.dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := c.Import(bundle.dir); n != 2 || err != nil {
+		t.Errorf("%d programs, %v", n, err)
+	}
+	for _, name := range []string{"x", "y"} {
+		if got, hit := get(t, c, key(name), ""); !hit || got != "program" {
+			t.Errorf("%s: %q, hit %v", name, got, hit)
+		}
+	}
+	if list, err := c.List(); err != nil || len(list) != 2 {
+		t.Errorf("%d entries, %v", len(list), err)
+	}
+	if _, err := c.Import(filepath.Join(bundle.dir, "none")); err == nil {
+		t.Error("a folder that isn't there was taken")
+	}
+}

@@ -13,7 +13,7 @@ func (c *Cache) Import(dir string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return 0, err
 	}
 	n := 0
