@@ -26,7 +26,7 @@ const (
 )
 
 // Measure returns operations a second, a multiply-add being two, of the best instruction that level has for operands of
-// dtype d; threads 0 means all. Half types without an instruction of their own compute in float32.
+// dtype d (I8: bytes with 32-bit sums); threads 0 means all. Types without an instruction of their own compute in float32.
 func Measure(level isa.Level, d tensor.DType, threads int) float64 {
 	if threads <= 0 {
 		threads = runtime.GOMAXPROCS(0)

@@ -11,6 +11,8 @@ const chains = 12
 func choose(level isa.Level, d tensor.DType) loop {
 	fma512 := loop{chains * 16 * 2, fma512}
 	switch {
+	case level >= isa.AVX512BF16 && d == tensor.I8:
+		return loop{chains * 64 * 2, int8512}
 	case level >= isa.AVX512BF16 && d == tensor.BF16:
 		return loop{chains * 32 * 2, bf16512}
 	case level >= isa.AVX512:
@@ -29,3 +31,6 @@ func fma256(rounds int)
 
 //go:noescape
 func bf16512(rounds int)
+
+//go:noescape
+func int8512(rounds int)

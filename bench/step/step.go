@@ -212,7 +212,11 @@ func (r *Result) measure(ctx context.Context, o *Options, eng *engine.Engine, co
 	if err != nil {
 		return err
 	}
-	r.PeakGFLOPS = peak.Measure(level, o.DType, r.Threads) / 1e9
+	d := o.DType
+	if o.Quantize {
+		d = tensor.I8
+	}
+	r.PeakGFLOPS = peak.Measure(level, d, r.Threads) / 1e9
 	r.PercentOfPeak = 100 * r.GFLOPS / r.PeakGFLOPS
 	return nil
 }

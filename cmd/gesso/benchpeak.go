@@ -30,7 +30,7 @@ func newBenchPeakCommand(env *environment) *cobra.Command {
 			if err := env.printf("%s, %s, %.0f GB memory\n", strings.TrimSpace(dev.Kind), dev.Detail, float64(dev.Memory)/1e9); err != nil {
 				return err
 			}
-			for _, d := range []tensor.DType{tensor.F32, tensor.BF16} {
+			for _, d := range []tensor.DType{tensor.F32, tensor.BF16, tensor.I8} {
 				if err := env.printf("peak %s: %.0f GFLOP/s\n", d, peak.Measure(level, d, c.Threads())/1e9); err != nil {
 					return err
 				}
