@@ -1,6 +1,7 @@
-// Package flux is Diffusers' FluxPipeline: prompt to picture with FLUX.1 schnell and dev.
+// Package flux is Diffusers' FluxPipeline: prompt to picture with FLUX.1 schnell and dev. A request with an image is
+// FluxImg2ImgPipeline, and with a mask too FluxInpaintPipeline.
 //
-// Read generate.go first; it follows the pipeline from top to bottom.
+// Read generate.go first; it follows the pipeline from top to bottom. What starts from a picture is in image.go.
 package flux
 
 import (
