@@ -66,9 +66,12 @@ func Describe(ctx context.Context, cfg Config, reference string, opt Options) (*
 	if ref.Kind != Bucket {
 		if info, err = s.info(ctx, ref, known); err == nil {
 			commit = info.SHA
-		} else if !unreachable(err) || ctx.Err() != nil {
+		} else if ctx.Err() != nil || !unreachable(err) && !refused(err) {
 			return nil, err
 		} else if _, statErr := os.Stat(s.store.snapshot(ref, commit)); !known || statErr != nil {
+			if refused(err) {
+				return nil, err
+			}
 			return nil, neither(s.notCached(ref, opt), err)
 		} else {
 			s.Warn(fmt.Sprintf("%v: this is what the cache has", err))

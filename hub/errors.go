@@ -110,6 +110,20 @@ func (s *session) page(ref Ref) string {
 	return s.site + "/" + ref.Kind.plural() + "/" + ref.Repo
 }
 
+// refused reports whether the Hub refuses the repository as a whole: to this token, or to everybody. A revision that
+// isn't there is not meant.
+func refused(err error) bool {
+	var status *wire.StatusError
+	if !errors.As(err, &status) || !status.OnHub {
+		return false
+	}
+	switch code := status.Header.Get("X-Error-Code"); status.Status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+		return code != "RevisionNotFound" && code != "EntryNotFound"
+	}
+	return false
+}
+
 // unreachable reports whether err means that the Hub can't be asked now, so that the cache may answer in its place.
 // Proxy errors don't count: a proxy that refuses is to be put right.
 func unreachable(err error) bool {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/gesso-go/gesso/hub/hubtest"
+	"github.com/gesso-go/gesso/hub/internal/wire"
 )
 
 func TestErrorsSayWhatToDo(t *testing.T) {
@@ -150,6 +151,46 @@ func TestLoginPage(t *testing.T) {
 		}
 		if len(warned) != 1 || !strings.Contains(warned[0], "using what the cache has") {
 			t.Errorf("%s: warned of %q", name, warned)
+		}
+	}
+}
+
+// A model that was taken down or closed, or a token that ran out, leaves what the cache has in use, as huggingface_hub does.
+func TestRefusedButCached(t *testing.T) {
+	h := hubtest.New()
+	defer h.Close()
+	repo := h.AddModel("acme/tiny")
+	addPipeline(repo)
+	cfg := testConfig(t, h)
+	if _, err := Pull(context.Background(), cfg, "acme/tiny", Options{}); err != nil {
+		t.Fatal(err)
+	}
+	answer := func(status int, code string) hubtest.Fault {
+		return hubtest.Fault{Status: status, Header: http.Header{"X-Error-Code": {code}}}
+	}
+	for name, c := range map[string]struct {
+		fault hubtest.Fault
+		used  bool
+	}{
+		"gone":        {answer(404, "RepoNotFound"), true},
+		"gated":       {answer(403, "GatedRepo"), true},
+		"anonymous":   {answer(401, "RepoNotFound"), true},
+		"bad token":   {hubtest.Fault{Status: 401, Header: http.Header{"X-Error-Message": {"Invalid credentials in Authorization header"}}}, true},
+		"no revision": {answer(404, "RevisionNotFound"), false},
+	} {
+		h.Fault = func(*hubtest.Request) *hubtest.Fault { return &c.fault }
+		var warned []string
+		cfg.Warn = func(s string) { warned = append(warned, s) }
+		_, err := Pull(context.Background(), cfg, "acme/tiny", Options{})
+		if used := err == nil && len(warned) == 1; used != c.used {
+			t.Errorf("%s: %v, warned of %q", name, err, warned)
+		}
+		var status *wire.StatusError // what is in the cache isn't real weights, so it fails in any case
+		if _, err := Describe(context.Background(), cfg, "acme/tiny", Options{}); errors.As(err, &status) == c.used {
+			t.Errorf("%s: describe: %v", name, err)
+		}
+		if _, err := Pull(context.Background(), cfg, "acme/tiny", Options{Include: []string{"README.md"}}); err == nil {
+			t.Errorf("%s: a file that isn't in the cache was found", name)
 		}
 	}
 }

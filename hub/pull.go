@@ -95,8 +95,12 @@ func (s *session) pull(ctx context.Context, ref Ref, opt Options) (*Result, erro
 		return local, nil // a commit never changes
 	}
 	r, err := s.fromHub(ctx, ref, opt, localErr == nil)
-	if err == nil || !unreachable(err) || ctx.Err() != nil {
+	switch {
+	case err == nil || ctx.Err() != nil:
 		return r, err
+	case localErr == nil && refused(err): // a token ran out, a model was taken down: what is here stays usable
+	case !unreachable(err):
+		return nil, err
 	}
 	if known && localErr != nil && !opt.DryRun {
 		local, localErr = s.relink(ctx, ref, commit, opt, localErr)
