@@ -101,7 +101,7 @@ func testParameter(t *testing.T, level isa.Level, d tensor.DType, mapped bool) {
 	}
 	v := param.(*buffer).v
 	packed := v.param.packed
-	if packs := d != tensor.F16 && (d != tensor.BF16 || level >= isa.AVX512BF16); packs != (packed != nil) {
+	if packs := d == tensor.F32 || d == tensor.BF16 && level >= isa.AVX2; packs != (packed != nil) {
 		t.Fatalf("packed: %v, want %v", packed != nil, packs)
 	}
 	switch {

@@ -36,11 +36,15 @@ func (b *Block) Zero(row, k, n int) {
 	clear(b.data[row*b.stride+k:][:n])
 }
 
-// fillA packs A[row:row+rows, k:k+n] of p for kern, at the start of b, as rows of words words: the rest of a row is zero,
-// and so are the rows up to padded.
-func (p *Problem) fillA(kern *kernel, b *Block, row, rows, padded, k, n, words int) {
+// fillA packs A[row:row+rows, k:k+n] of p, at the start of b, as rows of words words: the rest of a row is zero, and so are
+// the rows up to padded.
+func (p *Problem) fillA(b *Block, row, rows, padded, k, n, words int) {
+	full := n // words
+	if b.half {
+		full = n / 2
+	}
 	for r := range rows {
-		clear(b.data[r*b.stride:][n/kern.perWord() : words])
+		clear(b.data[r*b.stride:][full:words])
 	}
 	if p.Source != nil {
 		p.Source.Fill(b, row, rows, k, n)

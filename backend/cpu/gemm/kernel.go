@@ -16,6 +16,7 @@ type kernel struct {
 	level isa.Level
 	kind  wordKind
 	flip  bool   // int8: the bytes of A have 128 added
+	wide  bool   // a word of A is a float32; B's are bfloat16 pairs, each for two words of A
 	cols  int    // width of a panel and of a tile; two vectors where there is a vec
 	tiles []tile // tallest first; or
 	panel panel
@@ -36,8 +37,8 @@ const (
 	wordI8                   // four int8; sums are int32
 )
 
-// tile computes rows×cols sums: C = A·B, or C += A·B with acc 1. lda and ldc are in bytes. It reads rows rows of kw words
-// of A, kw·cols words of B, and writes (with acc also reads) rows·cols sums: float32, or int32 where words are int8.
+// tile computes rows×cols sums: C = A·B, or C += A·B with acc 1. lda and ldc are in bytes. It reads kw·cols words of B, rows
+// rows of as many words of A as meet kw words of B, and writes (with acc also reads) rows·cols sums: float32, or int32 where words are int8.
 type tile struct {
 	rows int
 	run  func(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
@@ -47,7 +48,7 @@ type tile struct {
 // float32, and words of K that A and B advance at once.
 type blocking struct{ rows, cols, words int }
 
-// perWord returns the elements of a word.
+// perWord returns the elements of a word of B.
 func (k *kernel) perWord() int {
 	switch k.kind {
 	case wordBF16:
@@ -58,7 +59,15 @@ func (k *kernel) perWord() int {
 	return 1
 }
 
-// words returns the words that n elements are packed to; those that hold no element are zero.
+// wordsA returns the words of A that meet n words of B.
+func (k *kernel) wordsA(n int) int {
+	if k.wide {
+		return 2 * n
+	}
+	return n
+}
+
+// words returns the words of B that n elements are packed to; those that hold no element are zero.
 func (k *kernel) words(n int) int {
 	w := (n + k.perWord() - 1) / k.perWord()
 	if k.panel != nil {
@@ -91,7 +100,7 @@ func choose(level isa.Level, a, b tensor.DType) (*kernel, error) {
 func (k *kernel) fits(a, b tensor.DType) bool {
 	switch k.kind {
 	case wordBF16:
-		return a == tensor.BF16 && b == tensor.BF16
+		return b == tensor.BF16 && (a == tensor.BF16 || a == tensor.F32 && k.wide)
 	case wordI8:
 		return b == tensor.I8
 	}

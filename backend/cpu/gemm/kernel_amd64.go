@@ -23,10 +23,22 @@ var kernels = []kernel{
 		vec:   vector512, pays: bf16Pays,
 	},
 	{
+		name: "avx512 bf16 widened", level: isa.AVX512, kind: wordBF16, wide: true, cols: 32,
+		tiles: []tile{{12, tileWide12_512}, {8, tileWide8_512}, {4, tileWide4_512}},
+		block: blocking{rows: 120, cols: 512, words: 256},
+		vec:   vector512,
+	},
+	{
 		name: "avx512 f32", level: isa.AVX512, cols: 32,
 		tiles: []tile{{12, tileF32x12_512}, {8, tileF32x8_512}, {4, tileF32x4_512}},
 		block: blocking{rows: 120, cols: 512, words: 512},
 		vec:   vector512,
+	},
+	{
+		name: "avx2 bf16 widened", level: isa.AVX2, kind: wordBF16, wide: true, cols: 16,
+		tiles: []tile{{6, tileWide6_256}, {4, tileWide4_256}, {2, tileWide2_256}},
+		block: blocking{rows: 240, cols: 512, words: 128},
+		vec:   vector256,
 	},
 	{
 		name: "avx2 f32", level: isa.AVX2, cols: 16,
@@ -97,3 +109,21 @@ func tileF32x4_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc ui
 
 //go:noescape
 func tileF32x2_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+
+//go:noescape
+func tileWide12_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+
+//go:noescape
+func tileWide8_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+
+//go:noescape
+func tileWide4_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+
+//go:noescape
+func tileWide6_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+
+//go:noescape
+func tileWide4_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+
+//go:noescape
+func tileWide2_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)

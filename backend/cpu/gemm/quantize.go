@@ -95,7 +95,7 @@ func (r *run) quantizeA(worker, lo, hi int) {
 	bytes := wordBytes(s.quant)
 	for i := lo; i < hi; i++ {
 		if i < r.rows {
-			p.fillA(&floatWords, &s.a, r.row+i, 1, 1, 0, p.K, p.K)
+			p.fillA(&s.a, r.row+i, 1, 1, 0, p.K, p.K)
 			var inv float32
 			r.scales[i], inv = q.scale(s.row)
 			q.bytes(bytes[:p.K], s.row, inv)
@@ -110,9 +110,6 @@ func (r *run) quantizeA(worker, lo, hi int) {
 		}
 	}
 }
-
-// floatWords has the words of rows that are not quantised yet.
-var floatWords = kernel{kind: wordF32}
 
 // offsets computes what a kernel that adds 128 to A's bytes has too much in the sums of a panel: 128·Σb.
 func (k *kernel) offsets(dst []int32, panel []uint32) {

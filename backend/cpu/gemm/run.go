@@ -103,7 +103,7 @@ func (r *run) do(pool *par.Pool) error {
 	workers := pool.Workers()
 	r.words = k.words(p.K)
 	r.wordBlock = split(r.words, k.block.words, 16) // whole vectors, so that only the last block packs a rest
-	r.strideA = r.wordBlock + rowPad
+	r.strideA = k.wordsA(r.wordBlock) + rowPad
 	// Blocks of rows are multiples of the tallest tile, so that a row meets the same tile whatever the block.
 	r.rowBlock = split(p.M, k.block.rows, k.rowUnit())
 	r.colBlock = split(p.N, k.block.cols, k.cols)
@@ -137,7 +137,7 @@ func (r *run) rowStrips(pool *par.Pool) {
 	r.row, r.rows = 0, p.M
 	share := k.kind == wordI8 || r.stripCols > r.colBlock && r.words > 0
 	if share {
-		r.rows = split(p.M, max(r.rowBlock, stripA/max(r.words, 1)), r.rowBlock)
+		r.rows = split(p.M, max(r.rowBlock, stripA/max(k.wordsA(r.words), 1)), r.rowBlock)
 	}
 	for rows := r.rows; r.row < p.M; r.row += rows {
 		r.rows = min(rows, p.M-r.row)
@@ -178,10 +178,10 @@ func (r *run) fillStrip(worker, lo, hi int) {
 // fill packs rows of A, and zeros up to padded, to dst: the block of K that starts at word w.
 func (r *run) fill(worker int, dst []uint32, row, rows, padded, w int) {
 	b := &r.workers[worker].a
-	*b = Block{half: r.k.kind == wordBF16, vec: r.k.vec, data: dst, stride: r.strideA}
+	*b = Block{half: r.k.kind == wordBF16 && !r.k.wide, vec: r.k.vec, data: dst, stride: r.strideA}
 	k0 := w * r.k.perWord()
 	words := min(r.wordBlock, r.words-w)
-	r.p.fillA(r.k, b, row, max(rows, 0), padded, k0, min(words*r.k.perWord(), r.p.K-k0), words)
+	r.p.fillA(b, row, max(rows, 0), padded, k0, min(words*r.k.perWord(), r.p.K-k0), r.k.wordsA(words))
 }
 
 func (r *run) blocks(worker, lo, hi int) {

@@ -30,6 +30,9 @@ func tiles512(a *asm) {
 	for _, rows := range []int{12, 8, 4} {
 		tile(a, tileSpec{name: sprintf("tileBF16x%d_512", rows), rows: rows, reg: "Z", width: 64, regs: 32, fma: vdpbf16ps})
 	}
+	for _, rows := range []int{12, 8, 4} {
+		tile(a, tileSpec{name: sprintf("tileWide%d_512", rows), rows: rows, reg: "Z", width: 64, regs: 32, fma: f32, wide: true})
+	}
 	u8 := func(rm, s1, dst int) string { return sprintf("VPDPBUSD Z%d, Z%d, Z%d", rm, s1, dst) }
 	for _, rows := range []int{12, 8, 4} {
 		tile(a, tileSpec{name: sprintf("tileI8x%d_512", rows), rows: rows, reg: "Z", width: 64, regs: 32, fma: u8, add: "VPADDD"})
@@ -40,6 +43,9 @@ func tiles256(a *asm) {
 	f32 := func(rm, s1, dst int) string { return sprintf("VFMADD231PS Y%d, Y%d, Y%d", rm, s1, dst) }
 	for _, rows := range []int{6, 4, 2} {
 		tile(a, tileSpec{name: sprintf("tileF32x%d_256", rows), rows: rows, reg: "Y", width: 32, regs: 16, fma: f32})
+	}
+	for _, rows := range []int{6, 4, 2} {
+		tile(a, tileSpec{name: sprintf("tileWide%d_256", rows), rows: rows, reg: "Y", width: 32, regs: 16, fma: f32, wide: true})
 	}
 	// Without a dot product of bytes: |b|·(a with b's sign) in pairs of 16 bits, which cannot overflow since |a| ≤ 127.
 	s8 := func(rm, s1, dst int) string {
@@ -63,6 +69,7 @@ type tileSpec struct {
 	temp  int      // the register for words of A; 0 means all that are left
 	begin []string // before the loop
 	step  []string // once B's two vectors are loaded
+	wide  bool     // words of B are bfloat16 pairs, each for two float32 of A
 }
 
 // unroll is how many words of K one pass of the main loop takes.
@@ -72,6 +79,14 @@ func tile(a *asm, t tileSpec) {
 	w := t.width
 	b0, b1 := 2*t.rows, 2*t.rows+1 // after the accumulators
 	temp, temps := b1+1, min(t.regs-b1-1, 6)
+	halves, mask := 1, t.regs-1
+	if t.wide {
+		halves, temps = 2, min(t.regs-b1-2, 6)
+		t.begin = []string{"VPCMPEQD X15, X15, X15", sprintf("VPSLLD $16, X15, X%d", 15), "VPBROADCASTD X15, Y15"}
+		if t.reg == "Z" {
+			t.begin = []string{"MOVL $0xffff0000, AX", sprintf("VPBROADCASTD AX, Z%d", mask)}
+		}
+	}
 	if t.temp != 0 {
 		temp, temps = t.temp, 1
 	}
@@ -111,28 +126,49 @@ func tile(a *asm, t tileSpec) {
 	for _, op := range t.begin {
 		a.op("%s", op)
 	}
-	step := func(u int, prefetch bool) {
-		a.op("VMOVUPS %d(BX), %s%d", u*2*w, t.reg, b0)
-		a.op("VMOVUPS %d(BX), %s%d", u*2*w+w, t.reg, b1)
-		for _, op := range t.step {
-			a.op("%s", op)
-		}
-		if prefetch {
-			for i := 0; i < 2*w; i += 64 {
-				a.op("PREFETCHT0 %d(BX)", u*2*w+1024+i)
+	// loadB loads B's vectors of a word: whole, or widened from its lower and then from its upper half.
+	loadB := func(u, half int) {
+		for i := range 2 {
+			at := sprintf("%d(BX)", u*2*w+i*w)
+			b := sprintf("%s%d", t.reg, b0+i)
+			switch {
+			case !t.wide:
+				a.op("VMOVUPS %s, %s", at, b)
+			case half == 1 && t.reg == "Z":
+				a.op("VPANDD %s, Z%d, %s", at, mask, b)
+			case half == 1:
+				a.op("VPAND %s, Y%d, %s", at, mask, b)
+			case t.reg == "Z":
+				a.op("VPSLLD $16, %s, %s", at, b)
+			default:
+				a.op("VMOVDQU %s, %s", at, b)
+				a.op("VPSLLD $16, %s, %s", b, b)
 			}
 		}
-		for r := range t.rows {
-			s := temp + r%temps
-			a.op("VBROADCASTSS %s, %s%d", aAddr(r, 4*u), t.reg, s)
-			a.op("%s", t.fma(b0, s, 2*r))
-			a.op("%s", t.fma(b1, s, 2*r+1))
+	}
+	step := func(u int, prefetch bool) {
+		for half := range halves {
+			loadB(u, half)
+			for _, op := range t.step {
+				a.op("%s", op)
+			}
+			if prefetch && half == 0 {
+				for i := 0; i < 2*w; i += 64 {
+					a.op("PREFETCHT0 %d(BX)", u*2*w+1024+i)
+				}
+			}
+			for r := range t.rows {
+				s := temp + r%temps
+				a.op("VBROADCASTSS %s, %s%d", aAddr(r, 4*(u*halves+half)), t.reg, s)
+				a.op("%s", t.fma(b0, s, 2*r))
+				a.op("%s", t.fma(b1, s, 2*r+1))
+			}
 		}
 	}
 	advance := func(n int) {
 		a.op("ADDQ $%d, BX", 2*w*n)
 		for _, r := range bases {
-			a.op("ADDQ $%d, %s", 4*n, r)
+			a.op("ADDQ $%d, %s", 4*n*halves, r)
 		}
 	}
 	a.op("MOVQ CX, AX")
