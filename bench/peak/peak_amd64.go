@@ -11,6 +11,10 @@ const chains = 12
 func choose(level isa.Level, d tensor.DType) loop {
 	fma512 := loop{chains * 16 * 2, fma512}
 	switch {
+	case level >= isa.AMX && d == tensor.I8:
+		return amxLoop(1, amxI8)
+	case level >= isa.AMX && d == tensor.BF16:
+		return amxLoop(0.5, amxBF16)
 	case level >= isa.AVX512BF16 && d == tensor.I8:
 		return loop{chains * 64 * 2, int8512}
 	case level >= isa.AVX512BF16 && d == tensor.BF16:
