@@ -1,6 +1,7 @@
 package gesso_test
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -151,5 +152,33 @@ func TestRefusedLoRAs(t *testing.T) {
 	r.LoRAWeights = []float64{nan}
 	if _, err := p.Generate(t.Context(), r); err == nil || !strings.Contains(err.Error(), "finite") {
 		t.Errorf("%v", err)
+	}
+}
+
+// An adapter works on layers in 8 bits: it changes their result as it changes that of the plain layers, in every mode.
+func TestLoRAOnQuantizedLayers(t *testing.T) {
+	array := func(mode engine.Mode, quantize string, weight float64) []float32 {
+		p := load(t, schnell, gesso.Options{Mode: mode, Quantize: quantize, LoRAs: loras(alphaLoRA)})
+		r := request()
+		r.Output, r.LoRAWeights = gesso.OutputArray, []float64{weight}
+		return generate(t, p, r).Array.Float32s()
+	}
+	apart := func(a, b []float32) float64 { // root of the mean square
+		sum := 0.0
+		for i := range a {
+			d := float64(a[i] - b[i])
+			sum += d * d
+		}
+		return math.Sqrt(sum / float64(len(a)))
+	}
+	plain, without := array(engine.Strict, "", 1), array(engine.Strict, "int8", 0)
+	quantized := array(engine.Strict, "int8", 1)
+	if d, effect := apart(quantized, plain), apart(quantized, without); d == 0 || d > effect/3 {
+		t.Errorf("in 8 bits the picture is %.4f from the plain one, and the adapter changes it by %.4f", d, effect)
+	}
+	for _, mode := range []engine.Mode{engine.Fused, engine.Compiled} {
+		if apart(array(mode, "int8", 1), quantized) != 0 {
+			t.Errorf("%s mode makes another picture", mode)
+		}
 	}
 }

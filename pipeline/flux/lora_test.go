@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gesso-go/gesso/model/clip"
@@ -13,6 +14,7 @@ import (
 	"github.com/gesso-go/gesso/nn"
 	"github.com/gesso-go/gesso/pipeline"
 	"github.com/gesso-go/gesso/tensor"
+	"github.com/gesso-go/gesso/weights"
 	"github.com/gesso-go/gesso/weights/lora"
 )
 
@@ -74,5 +76,49 @@ func TestLoRALayouts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Every writer's name for a layer is understood, also where Diffusers drops it: T5's, and those outside the blocks.
+func TestLoRANames(t *testing.T) {
+	layers := tinyLayers(t)
+	for prefix, want := range map[string]string{
+		"transformer.transformer_blocks.0.attn.to_q":                              "transformer transformer_blocks.0.attn.to_q",
+		"transformer_blocks.0.attn.to_q":                                          "transformer transformer_blocks.0.attn.to_q",
+		"lora_transformer_single_transformer_blocks_1_proj_mlp":                   "transformer single_transformer_blocks.1.proj_mlp",
+		"lora_transformer_transformer_blocks_1_ff_net_0_proj":                     "transformer transformer_blocks.1.ff.net.0.proj",
+		"diffusion_model.double_blocks.1.txt_mlp.2":                               "transformer transformer_blocks.1.ff_context.net.2",
+		"base_model.model.single_blocks.0.linear2":                                "transformer single_transformer_blocks.0.proj_out",
+		"double_blocks.0.img_attn.proj":                                           "transformer transformer_blocks.0.attn.to_out.0",
+		"lora_unet_time_in_in_layer":                                              "transformer time_text_embed.timestep_embedder.linear_1",
+		"text_encoder.text_model.encoder.layers.0.mlp.fc1":                        "text_encoder encoder.layers.0.mlp.fc1",
+		"text_encoder.encoder.layers.0.self_attn.out_proj":                        "text_encoder encoder.layers.0.self_attn.out_proj",
+		"lora_te_text_model_encoder_layers_1_self_attn_v_proj":                    "text_encoder encoder.layers.1.self_attn.v_proj",
+		"lora_te1_text_model_encoder_layers_1_mlp_fc2":                            "text_encoder encoder.layers.1.mlp.fc2",
+		"text_encoders.clip_l.transformer.text_model.encoder.layers.0.mlp.fc2":    "text_encoder encoder.layers.0.mlp.fc2",
+		"text_encoder_2.encoder.block.0.layer.0.SelfAttention.q":                  "text_encoder_2 encoder.block.0.layer.0.SelfAttention.q",
+		"lora_te3_encoder_block_1_layer_1_DenseReluDense_wi_0":                    "text_encoder_2 encoder.block.1.layer.1.DenseReluDense.wi_0",
+		"text_encoders.t5xxl.transformer.encoder.block.0.layer.0.SelfAttention.o": "text_encoder_2 encoder.block.0.layer.0.SelfAttention.o",
+	} {
+		component, layer, _ := strings.Cut(want, " ")
+		s, ok := layers[component][layer]
+		if !ok {
+			t.Fatalf("the model has no %s", want)
+		}
+		path := filepath.Join(t.TempDir(), "x.safetensors")
+		if err := weights.Save(path, map[string]*tensor.Array{
+			prefix + ".lora_A.weight": tensor.New(tensor.F32, 1, s[1]), prefix + ".lora_B.weight": tensor.New(tensor.F32, s[0], 1),
+		}, nil); err != nil {
+			t.Fatal(err)
+		}
+		a, err := lora.Open(path, layers, loraNamings(layers))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if _, ok := a.Factors[component][layer]; !ok || a.Len() != 1 {
+			t.Errorf("%s: %v", prefix, a.Factors)
+		}
+		a.Close()
 	}
 }
