@@ -40,7 +40,15 @@ func (w *Writer) nodes(g *graph.Graph, value map[*graph.Node]Value) error {
 	for i, n := range low.Inputs {
 		local[n] = value[g.Inputs[i]]
 	}
+	rounds, skip := roundings(low)
 	for _, n := range low.Nodes {
+		if skip[n] {
+			continue
+		}
+		if x := rounds[n]; x != nil {
+			local[n] = w.same("stablehlo.round_nearest_even", local[x])
+			continue
+		}
 		in := make([]Value, len(n.In))
 		for i, c := range n.In {
 			in[i] = local[c]

@@ -107,6 +107,17 @@ var programs = map[string]program{
 			return []*graph.Node{b.Make(graph.Convolution, a, in...)}
 		},
 	},
+	"quantized": {
+		in: []graph.Type{typ(tensor.BF16, 2, 8), typ(tensor.I8, 4, 8), typ(tensor.F32, 4)},
+		build: func(b *graph.Builder, in []*graph.Node) []*graph.Node {
+			return []*graph.Node{b.Make(graph.QuantizedLinear, graph.QuantizedLinearAttr{}, in...)}
+		},
+	},
+	"rounded": {in: []graph.Type{typ(tensor.F32, 2)}, build: func(b *graph.Builder, in []*graph.Node) []*graph.Node {
+		c := b.Scalar(tensor.F32, roundingConstant)
+		sum := b.Make(graph.OptimizeBarrier, nil, b.Make(graph.Add, nil, in[0], c)) // somebody wants this too
+		return []*graph.Node{b.Make(graph.Sub, nil, sum, c), sum}
+	}},
 	"blocks": layers(4),
 }
 
