@@ -1,4 +1,4 @@
 package isa
 
-// Available lists the levels that this machine can run, lowest first. No kernel uses NEON yet, so it is not offered.
-func Available() []Level { return []Level{Portable} }
+// Available lists the levels that this machine can run, lowest first: every arm64 processor has Advanced SIMD.
+func Available() []Level { return []Level{Portable, NEON} }

@@ -1086,34 +1086,47 @@ func toF16Go(dst *uint16, x *float32, n int) {
 
 // sumGo: Σx.
 func sumGo(x *float32, n int) float32 {
-	xs := unsafe.Slice(x, n)
 	var acc [64]float32
+	sumGoInto(&acc, x, n)
+	return foldSum(&acc)
+}
+
+func sumGoInto(acc *[64]float32, x *float32, n int) {
+	xs := unsafe.Slice(x, n)
 	for i := range n {
 		t0 := acc[i%64]
 		t1 := xs[i]
 		t2 := t0 + t1
 		acc[i%64] = t2
 	}
-	return foldSum(&acc)
 }
 
 // sumSquaresGo: Σx².
 func sumSquaresGo(x *float32, n int) float32 {
-	xs := unsafe.Slice(x, n)
 	var acc [64]float32
+	sumSquaresGoInto(&acc, x, n)
+	return foldSum(&acc)
+}
+
+func sumSquaresGoInto(acc *[64]float32, x *float32, n int) {
+	xs := unsafe.Slice(x, n)
 	for i := range n {
 		t0 := xs[i]
 		t1 := acc[i%64]
 		t2 := fma(t0, t0, t1)
 		acc[i%64] = t2
 	}
-	return foldSum(&acc)
 }
 
 // sumSquaresFromGo: Σ(x-s)².
 func sumSquaresFromGo(x *float32, s float32, n int) float32 {
-	xs := unsafe.Slice(x, n)
 	var acc [64]float32
+	sumSquaresFromGoInto(&acc, x, s, n)
+	return foldSum(&acc)
+}
+
+func sumSquaresFromGoInto(acc *[64]float32, x *float32, s float32, n int) {
+	xs := unsafe.Slice(x, n)
 	for i := range n {
 		t0 := xs[i]
 		t2 := t0 - s
@@ -1121,14 +1134,18 @@ func sumSquaresFromGo(x *float32, s float32, n int) float32 {
 		t4 := fma(t2, t2, t3)
 		acc[i%64] = t4
 	}
-	return foldSum(&acc)
 }
 
 // dotGo: Σx·y.
 func dotGo(x, y *float32, n int) float32 {
+	var acc [64]float32
+	dotGoInto(&acc, x, y, n)
+	return foldSum(&acc)
+}
+
+func dotGoInto(acc *[64]float32, x, y *float32, n int) {
 	xs := unsafe.Slice(x, n)
 	ys := unsafe.Slice(y, n)
-	var acc [64]float32
 	for i := range n {
 		t0 := xs[i]
 		t1 := ys[i]
@@ -1136,13 +1153,17 @@ func dotGo(x, y *float32, n int) float32 {
 		t3 := fma(t0, t1, t2)
 		acc[i%64] = t3
 	}
-	return foldSum(&acc)
 }
 
 // rowMaxGo: the largest x, NaN if any is.
 func rowMaxGo(x *float32, n int) float32 {
-	xs := unsafe.Slice(x, n)
 	acc := minusInfs
+	rowMaxGoInto(&acc, x, n)
+	return foldMax(&acc)
+}
+
+func rowMaxGoInto(acc *[64]float32, x *float32, n int) {
+	xs := unsafe.Slice(x, n)
 	for i := range n {
 		t0 := acc[i%64]
 		t1 := xs[i]
@@ -1151,14 +1172,18 @@ func rowMaxGo(x *float32, n int) float32 {
 		t4 := choose(t2, t0, t3)
 		acc[i%64] = t4
 	}
-	return foldMax(&acc)
 }
 
 // expSumGo: exp(x-s), and its sum; s is not below any x.
 func expSumGo(dst, x *float32, s float32, n int) float32 {
+	var acc [64]float32
+	expSumGoInto(&acc, dst, x, s, n)
+	return foldSum(&acc)
+}
+
+func expSumGoInto(acc *[64]float32, dst, x *float32, s float32, n int) {
 	dsts := unsafe.Slice(dst, n)
 	xs := unsafe.Slice(x, n)
-	var acc [64]float32
 	for i := range n {
 		t0 := xs[i]
 		t2 := t0 - s
@@ -1189,7 +1214,6 @@ func expSumGo(dst, x *float32, s float32, n int) float32 {
 		t38 := t37 + t35
 		acc[i%64] = t38
 	}
-	return foldSum(&acc)
 }
 
 // normalizeGo: (x-mean)·rstd.

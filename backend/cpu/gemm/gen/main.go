@@ -15,6 +15,7 @@ func main() {
 		"tile512_amd64.s":  tiles512,
 		"tile256_amd64.s":  tiles256,
 		"panelamx_amd64.s": panelsAMX,
+		"tileneon_arm64.s": tilesNEON,
 		"pack512_amd64.s":  packs(v512),
 		"pack256_amd64.s":  packs(v256),
 	}

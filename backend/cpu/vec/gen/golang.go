@@ -11,14 +11,21 @@ func goKernel(k kernel) string {
 	k.body(b)
 	var s strings.Builder
 	decl, _ := k.signature()
-	fmt.Fprintf(&s, "\n// %sGo: %s.\nfunc %sGo%s {\n", k.name, k.doc, k.name, decl)
+	if k.reduce != "" {
+		// The rounds of a reduction are apart from its partial results, for others to go on with.
+		_, call := k.signature()
+		init, fold := fmt.Sprintf("var acc [%d]float32", lanesReduced), "foldSum"
+		if k.reduce == "max" {
+			init, fold = "acc := minusInfs", "foldMax"
+		}
+		fmt.Fprintf(&s, "\n// %sGo: %s.\nfunc %sGo%s {\n\t%s\n\t%sGoInto(&acc, %s)\n\treturn %s(&acc)\n}\n", k.name, k.doc, k.name, decl, init, k.name, call, fold)
+		into, _, _ := k.neonBody()
+		fmt.Fprintf(&s, "\nfunc %sGoInto%s {\n", k.name, into)
+	} else {
+		fmt.Fprintf(&s, "\n// %sGo: %s.\nfunc %sGo%s {\n", k.name, k.doc, k.name, decl)
+	}
 	for _, st := range k.streams {
 		fmt.Fprintf(&s, "\t%ss := unsafe.Slice(%s, n)\n", st.name, st.name)
-	}
-	if k.reduce == "sum" {
-		fmt.Fprintf(&s, "\tvar acc [%d]float32\n", lanesReduced)
-	} else if k.reduce == "max" {
-		fmt.Fprintf(&s, "\tacc := minusInfs\n")
 	}
 	// A rope pair reads its neighbour: both must be loaded before either is stored.
 	pairs := false
@@ -119,11 +126,6 @@ func goKernel(k kernel) string {
 		fmt.Fprintf(&s, "\t\tacc[i%%%d] = %s\n", lanesReduced, name(b.accs[0]))
 	}
 	s.WriteString("\t}\n")
-	if k.reduce == "sum" {
-		s.WriteString("\treturn foldSum(&acc)\n")
-	} else if k.reduce == "max" {
-		s.WriteString("\treturn foldMax(&acc)\n")
-	}
 	s.WriteString("}\n")
 	return s.String()
 }

@@ -12,6 +12,7 @@ const (
 	golang target = iota
 	avx2
 	avx512
+	neon
 )
 
 func (t target) lanes() int {

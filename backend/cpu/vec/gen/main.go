@@ -74,6 +74,12 @@ func files() map[string]string {
 			}
 		}
 	}
+	n := &neonFile{}
+	for _, k := range ks {
+		n.add(k)
+	}
+	out["kernels_arm64.s"] = header + "#include \"textflag.h\"\n" + n.text.String()
+	out["kernels_arm64.go"] = neonGo(ks)
 	out["kernels_amd64.go"] = formatted(d.String())
 	return out
 }
