@@ -48,7 +48,7 @@ import (
 // Options configures a client. The zero value uses all that the machine offers.
 type Options struct {
 	ISA     string // forces an instruction-set level: the value of GESSO_CPU_ISA
-	Threads int    // 0 means GOMAXPROCS
+	Threads int    // 0 means par.Threads: GOMAXPROCS, and no more than a container's limit
 }
 
 // Client is the CPU backend with its one device.

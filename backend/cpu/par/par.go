@@ -30,10 +30,10 @@ type job struct {
 
 type fault struct{ value any }
 
-// New returns a pool of n workers, or of GOMAXPROCS (which follows affinity and container limits) when n is 0.
+// New returns a pool of n workers, or of [Threads] when n is 0.
 func New(n int) *Pool {
 	if n <= 0 {
-		n = runtime.GOMAXPROCS(0)
+		n = Threads()
 	}
 	p := &Pool{workers: n}
 	for w := 1; w < n; w++ {
