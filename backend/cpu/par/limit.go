@@ -13,12 +13,14 @@ import (
 // Threads returns how many threads work gets by default: GOMAXPROCS, which follows the affinity mask, but no more than the
 // container's processor limit, rounded up. The Go runtime itself never goes below two for a limit. Who sets the variable
 // GOMAXPROCS means it.
-func Threads() int {
+func Threads() int { return threads(os.DirFS("/")) }
+
+func threads(root fs.FS) int {
 	n := runtime.GOMAXPROCS(0)
 	if os.Getenv("GOMAXPROCS") != "" {
 		return n
 	}
-	return max(1, min(n, int(math.Ceil(processorLimit(os.DirFS("/"))))))
+	return int(max(1, math.Ceil(min(float64(n), processorLimit(root)))))
 }
 
 // processorLimit returns how many processors' time the control groups of this process allow, +Inf where there is no limit;

@@ -32,12 +32,25 @@ func TestProcessorLimit(t *testing.T) {
 }
 
 func TestThreads(t *testing.T) {
-	t.Setenv("GOMAXPROCS", "2")
-	if got := Threads(); got != runtime.GOMAXPROCS(0) {
-		t.Errorf("with GOMAXPROCS set: %d threads, want %d", got, runtime.GOMAXPROCS(0))
+	old := runtime.GOMAXPROCS(3)
+	defer runtime.GOMAXPROCS(old)
+	limited := func(max string) fstest.MapFS {
+		return fstest.MapFS{"proc/self/cgroup": {Data: []byte("0::/")}, "sys/fs/cgroup/cpu.max": {Data: []byte(max)}}
+	}
+	for _, c := range []struct {
+		env, max string
+		want     int
+	}{
+		{"", "max 100000", 3}, {"", "100000 100000", 1}, {"", "10000 100000", 1}, {"", "150000 100000", 2}, {"", "900000 100000", 3},
+		{"3", "100000 100000", 3},
+	} {
+		t.Setenv("GOMAXPROCS", c.env)
+		if got := threads(limited(c.max)); got != c.want {
+			t.Errorf("GOMAXPROCS=%q and a limit of %s: %d threads, want %d", c.env, c.max, got, c.want)
+		}
 	}
 	t.Setenv("GOMAXPROCS", "")
-	if got := Threads(); got < 1 || got > runtime.GOMAXPROCS(0) {
-		t.Errorf("%d threads of %d", got, runtime.GOMAXPROCS(0))
+	if got := threads(fstest.MapFS{}); got != 3 {
+		t.Errorf("without control groups: %d threads, want 3", got)
 	}
 }
