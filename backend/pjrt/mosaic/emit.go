@@ -27,10 +27,9 @@ type emitter struct {
 	b      strings.Builder
 	next   int
 	indent int
-	kept   map[string]string // constants that are written once
 }
 
-func newEmitter() *emitter { return &emitter{indent: 2, kept: map[string]string{}} }
+func newEmitter() *emitter { return &emitter{indent: 2} }
 
 func (e *emitter) line(format string, args ...any) {
 	e.b.WriteString(strings.Repeat("  ", e.indent))
@@ -55,17 +54,6 @@ func (e *emitter) op(name, attr string, args, types []string, out string) string
 
 func (e *emitter) constant(value, t string) string {
 	return e.op("arith.constant", fmt.Sprintf("{value = %s : %s}", value, t), nil, nil, t)
-}
-
-// once is constant, written once at the top level of the kernel.
-func (e *emitter) once(value, t string) string {
-	key := value + ":" + t
-	if v, ok := e.kept[key]; ok {
-		return v
-	}
-	v := e.constant(value, t)
-	e.kept[key] = v
-	return v
 }
 
 func (e *emitter) index(v int) string       { return e.constant(strconv.Itoa(v), "index") }
