@@ -58,11 +58,12 @@ func testVAEGolden(t *testing.T, dir, name string) {
 		return x.Array()
 	}
 	compared := 0
+	// In bf16 legal runs of the reference differ by 0.078; on average none may be further from f32 than it is.
 	for _, c := range []struct {
 		d   tensor.DType
 		tag string
 		tol float64
-	}{{tensor.F32, "float32", 1e-4}, {tensor.BF16, "bfloat16", 0.0625}} {
+	}{{tensor.F32, "float32", 1e-4}, {tensor.BF16, "bfloat16", 0.1}} {
 		for _, mode := range []engine.Mode{engine.Strict, engine.Compiled} {
 			v := testVAE(t, filepath.Join(dir, "checkpoints", name), c.d, mode)
 			check := func(key string, got *tensor.Array, err error) {
@@ -76,6 +77,11 @@ func testVAEGolden(t *testing.T, dir, name string) {
 					t.Errorf("%s %s: %v, want %v", c.tag, key, got.Shape, want.Shape)
 				default:
 					compared++
+					if exact := get("float32." + key); exact != nil && c.d == tensor.BF16 {
+						if ours, theirs := rms(got, exact), rms(want, exact); !(ours <= 1.1*theirs) {
+							t.Errorf("%s %s %s: %.5f from f32, the reference %.5f", mode, c.tag, key, ours, theirs)
+						}
+					}
 					if d := largestDifference(got, want); !(d <= c.tol*max(1, largest(want)/4)) {
 						t.Errorf("%s %s %s: off by %g", mode, c.tag, key, d)
 					}
@@ -110,6 +116,16 @@ func largestDifference(a, b *tensor.Array) float64 {
 		d = max(d, math.Abs(x[i]-y[i]))
 	}
 	return d
+}
+
+// rms is the root of the mean squared difference.
+func rms(a, b *tensor.Array) float64 {
+	x, y := a.Float64s(), b.Float64s()
+	sum := 0.0
+	for i := range x {
+		sum += (x[i] - y[i]) * (x[i] - y[i])
+	}
+	return math.Sqrt(sum / float64(len(x)))
 }
 
 func largest(a *tensor.Array) float64 {
