@@ -50,6 +50,12 @@ type Kernel func(w *Writer, n *graph.Node, in []Value) (Value, error)
 
 // Text returns the module for g. Its entry is @main, as PJRT wants; g's name is the module's.
 func Text(g *graph.Graph, o Options) (string, error) {
+	if o.Rewrite != nil {
+		var err error
+		if g, err = o.Rewrite(g); err != nil {
+			return "", fmt.Errorf("stablehlo: rewrite: %w", err)
+		}
+	}
 	w := &Writer{options: o}
 	body := &function{indent: "    "}
 	w.function = body
