@@ -26,6 +26,9 @@ type Options struct {
 	InFlight int64              // bytes of results of executions that have not ended; 0 means 1 GiB
 	Text     stablehlo.Options  // how graphs become StableHLO
 	Cache    *diskcache.Cache   // of compiled programs; nil compiles all in this process
+
+	// Adapt, if set, changes Text and Flags when the kind of the devices is known.
+	Adapt func(o *Options, kind string)
 }
 
 // Client is a plugin's client with its devices.
@@ -94,6 +97,9 @@ func New(path string, o Options) (*Client, error) {
 	if err := c.describe(p); err != nil {
 		cc.Close()
 		return nil, fmt.Errorf("plugin %s: %w", path, err)
+	}
+	if c.o.Adapt != nil {
+		c.o.Adapt(&c.o, c.devices[0].info.Kind)
 	}
 	if c.o.InFlight == 0 {
 		c.o.InFlight = 1 << 30

@@ -222,6 +222,9 @@ func (f *Finder) Open(ctx context.Context, device string) (*pjrt.Client, int, er
 	}
 	o := options(name, ordinal)
 	o.Cache = f.Programs()
+	if name == "tpu" {
+		o.Adapt = f.adaptTPU
+	}
 	c, err := pjrt.New(path, o)
 	if err != nil {
 		return nil, 0, f.explain(name, fmt.Errorf("%s: %w", name, err))
