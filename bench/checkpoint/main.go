@@ -63,6 +63,7 @@ func components() []component {
 	c.VocabSize, c.HiddenSize, c.IntermediateSize, c.Layers, c.Heads = 1314, 768, 3072, 12, 12
 	t := t5.Defaults()
 	t.VocabSize, t.DModel, t.DKV, t.DFF, t.Layers, t.Heads = 32128, 2048, 64, 5120, 4, 32
+	t.FeedForwardProj = "gated-gelu"
 	f := flux.Defaults()
 	f.Layers, f.SingleLayers, f.Heads, f.JointDim, f.PooledDim = 2, 4, 12, t.DModel, c.HiddenSize
 	v := vae.Defaults()
@@ -74,6 +75,7 @@ func components() []component {
 		}, clip.New(c)},
 		{"text_encoder_2", "model.safetensors", map[string]any{
 			"vocab_size": t.VocabSize, "d_model": t.DModel, "d_kv": t.DKV, "d_ff": t.DFF, "num_layers": t.Layers, "num_heads": t.Heads,
+			"feed_forward_proj": t.FeedForwardProj,
 		}, t5.New(t)},
 		{"transformer", "diffusion_pytorch_model.safetensors", map[string]any{
 			"in_channels": f.InChannels, "attention_head_dim": f.HeadDim, "axes_dims_rope": f.RopeAxes, "num_layers": f.Layers,
