@@ -126,12 +126,12 @@ func Judge(g *Generation, all []*Compiled, t *Target) *Report {
 		r.Choices = append(r.Choices, Choice{change, need, need <= r.Memory})
 	}
 	choose("", r.Need)
-	choose("--offload model", model)
+	choose("offload model by model", model)
 	for n := int64(2); n <= int64(r.Devices); n *= 2 {
-		choose(fmt.Sprintf("--tp %d", n), resident/n+widest)
-		choose(fmt.Sprintf("--tp %d --offload model", n), (model-widest)/n+widest)
+		choose(fmt.Sprintf("tensor parallelism over %d", n), resident/n+widest)
+		choose(fmt.Sprintf("tensor parallelism over %d, offload model by model", n), (model-widest)/n+widest)
 	}
-	choose("--offload block", block)
+	choose("offload block by block", block)
 	r.Fits = r.Choices[0].Fits
 	if !r.Fits {
 		r.Change = "no placement fits: a smaller picture, or a topology with more memory"

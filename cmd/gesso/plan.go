@@ -119,7 +119,8 @@ func newPlanCommand(env *environment) *cobra.Command {
 		Long: `Compiles every program of a generation for TPUs that this machine needn't have, and shows what the compiler says: memory of
 each program, whether all fits the device and what would make it fit, and an estimate of the time. The model's config.json
 files are enough; no weight is read. The compiler is libtpu (see gesso plugin). What was compiled stays in the cache, and is
-what a TPU host with the same libtpu loads.`,
+what a TPU host with the same libtpu loads. Offload and tensor parallelism, which the answer may name, are estimates:
+generate has neither yet.`,
 		Args: exactArgs(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o, devices, err := f.options()
