@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/gesso-go/gesso/engine"
@@ -84,6 +85,24 @@ func (e *TimeTextEmbedding) Forward(timestep, guidance, pooled engine.Value) eng
 
 // Rope is the table of rotations for the rows of a sequence: cos and sin (N, D) in f32, pairs interleaved.
 type Rope struct{ Cos, Sin engine.Value }
+
+// CheckRopeAxes reports what is wrong with axes_dims_rope: a head of headDim dimensions is divided among so many axes.
+func CheckRopeAxes(dims []int, axes, headDim int) error {
+	if len(dims) != axes {
+		return fmt.Errorf("axes_dims_rope must have %d numbers, got %v", axes, dims)
+	}
+	sum := 0
+	for _, d := range dims {
+		if d <= 0 || d%2 != 0 {
+			return fmt.Errorf("axes_dims_rope %v must be even and positive", dims)
+		}
+		sum += d
+	}
+	if sum != headDim {
+		return fmt.Errorf("axes_dims_rope %v must add up to attention_head_dim %d", dims, headDim)
+	}
+	return nil
+}
 
 // RopeTable computes the rotations for rows with the given positions, one position per axis: axis a rotates the next
 // dims[a] dimensions of a head. Angles are float64, as Diffusers computes them where the device has float64.

@@ -1,9 +1,9 @@
 package pjrt
 
 import (
-	"runtime"
 	"sync"
-	"sync/atomic"
+
+	"github.com/gesso-go/gesso/backend/queue"
 )
 
 // stream runs programs on one device. Two goroutines serve it: the issuer hands programs to the plugin in the order of
@@ -11,8 +11,8 @@ import (
 // their ends, in the same order.
 type stream struct {
 	limit   int64 // of results' bytes under way
-	pending queue
-	running queue
+	pending *queue.Queue[*run]
+	running *queue.Queue[*run]
 
 	mu    sync.Mutex
 	room  sync.Cond
@@ -22,18 +22,19 @@ type stream struct {
 }
 
 func newStream(limit int64) *stream {
-	s := &stream{limit: limit}
+	s := &stream{limit: limit, pending: queue.New[*run](), running: queue.New[*run]()}
 	s.room.L = &s.mu
-	s.pending.init()
-	s.running.init()
-	go s.pending.serve(s.dispatch, s.running.stop)
-	go s.running.serve(s.await, func() {})
+	go func() {
+		s.pending.Serve(s.dispatch)
+		s.running.Stop()
+	}()
+	go s.running.Serve(s.await)
 	return s
 }
 
 // push issues a program.
 func (s *stream) push(r *run) error {
-	if !s.pending.push(r) {
+	if !s.pending.Push(r) {
 		return errClosed
 	}
 	return nil
@@ -42,7 +43,7 @@ func (s *stream) push(r *run) error {
 // dispatch gives a program to the plugin when there is room for its results.
 func (s *stream) dispatch(r *run) {
 	if r.exe == nil {
-		s.running.push(r)
+		s.running.Push(r)
 		return
 	}
 	bytes := r.exe.bytes
@@ -58,7 +59,7 @@ func (s *stream) dispatch(r *run) {
 	s.count++
 	s.bytes += bytes
 	s.mu.Unlock()
-	s.running.push(r)
+	s.running.Push(r)
 }
 
 // await waits for the end of a program.
@@ -100,80 +101,6 @@ func (s *stream) sync() error {
 
 // stop waits for what was issued and ends the goroutines.
 func (s *stream) stop() {
-	s.pending.stop()
-	<-s.pending.ended
-	<-s.running.ended
-}
-
-// queue hands runs to the goroutine that serves it. Pushing never waits.
-type queue struct {
-	mu      sync.Mutex
-	wake    sync.Cond
-	runs    []*run
-	length  atomic.Int64 // of runs, to look without the lock
-	asleep  bool
-	stopped bool
-	ended   chan struct{}
-}
-
-func (q *queue) init() {
-	q.wake.L = &q.mu
-	q.ended = make(chan struct{})
-}
-
-// push reports whether the queue is still served.
-func (q *queue) push(r *run) bool {
-	q.mu.Lock()
-	if q.stopped {
-		q.mu.Unlock()
-		return false
-	}
-	q.runs = append(q.runs, r)
-	q.length.Store(int64(len(q.runs)))
-	asleep := q.asleep
-	q.mu.Unlock()
-	if asleep {
-		q.wake.Signal()
-	}
-	return true
-}
-
-// idleSpins is how often a queue is looked at before its goroutine sleeps: some 20 µs, so that a caller who issues one
-// operation after another does not wake a thread for each.
-const idleSpins = 200
-
-// serve calls do for each run, in order, until the queue is stopped and empty; then it calls last.
-func (q *queue) serve(do func(*run), last func()) {
-	defer close(q.ended)
-	defer last()
-	var batch []*run
-	for {
-		for i := 0; i < idleSpins && q.length.Load() == 0; i++ {
-			runtime.Gosched()
-		}
-		q.mu.Lock()
-		for len(q.runs) == 0 && !q.stopped {
-			q.asleep = true
-			q.wake.Wait()
-			q.asleep = false
-		}
-		if len(q.runs) == 0 {
-			q.mu.Unlock()
-			return
-		}
-		batch, q.runs = q.runs, batch[:0]
-		q.length.Store(0)
-		q.mu.Unlock()
-		for i, r := range batch {
-			do(r)
-			batch[i] = nil
-		}
-	}
-}
-
-func (q *queue) stop() {
-	q.mu.Lock()
-	q.stopped = true
-	q.mu.Unlock()
-	q.wake.Signal()
+	s.pending.Stop()
+	s.running.Wait() // it is stopped when the issuer has ended
 }

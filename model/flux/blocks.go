@@ -1,75 +1,23 @@
 package flux
 
 import (
-	"math"
-
 	"github.com/gesso-go/gesso/engine"
 	"github.com/gesso-go/gesso/graph"
 	"github.com/gesso-go/gesso/nn"
-	"github.com/gesso-go/gesso/tensor"
 )
 
 // qkEps is the epsilon of the norms of queries and keys.
 const qkEps = 1e-6
 
-// JointAttention is attention over text and picture together, each with its own projections.
-type JointAttention struct {
-	nn.Module
-	Q        nn.Linear  `weight:"to_q"`
-	K        nn.Linear  `weight:"to_k"`
-	V        nn.Linear  `weight:"to_v"`
-	Out      nn.Linear  `weight:"to_out.0"`
-	TxtQ     nn.Linear  `weight:"add_q_proj"`
-	TxtK     nn.Linear  `weight:"add_k_proj"`
-	TxtV     nn.Linear  `weight:"add_v_proj"`
-	TxtOut   nn.Linear  `weight:"to_add_out"`
-	NormQ    nn.RMSNorm `weight:"norm_q"`
-	NormK    nn.RMSNorm `weight:"norm_k"`
-	TxtNormQ nn.RMSNorm `weight:"norm_added_q"`
-	TxtNormK nn.RMSNorm `weight:"norm_added_k"`
-	heads    int
-	headDim  int
-}
-
-func newJointAttention(c *Config) JointAttention {
-	d := c.Width()
-	lin := func() nn.Linear { return nn.NewLinear(d, d, true) }
-	norm := func() nn.RMSNorm { return nn.NewRMSNorm(c.HeadDim, qkEps, false) }
-	return JointAttention{
-		Q: lin(), K: lin(), V: lin(), Out: lin(), TxtQ: lin(), TxtK: lin(), TxtV: lin(), TxtOut: lin(),
-		NormQ: norm(), NormK: norm(), TxtNormQ: norm(), TxtNormK: norm(), heads: c.Heads, headDim: c.HeadDim,
-	}
-}
-
-// attend rotates queries and keys and attends: (B, N, H, D) each, to (B, N, H·D).
-func attend(q, k, v engine.Value, rope nn.Rope) engine.Value {
-	q, k = engine.Rope(q, rope.Cos, rope.Sin, false), engine.Rope(k, rope.Cos, rope.Sin, false)
-	scale := 1 / math.Sqrt(float64(q.Dim(3)))
-	return nn.Merge(engine.Attention(q, k, v, engine.AttentionOptions{Scale: scale}))
-}
-
-// Forward takes img (B, N, D) and txt (B, L, D) to values of the same shapes. The rows of rope are the text's, then the
-// picture's.
-func (a *JointAttention) Forward(img, txt engine.Value, rope nn.Rope) (engine.Value, engine.Value) {
-	heads := func(l *nn.Linear, x engine.Value) engine.Value { return nn.Heads(l.Forward(x), a.heads) }
-	q := engine.Concat(1, a.TxtNormQ.Forward(heads(&a.TxtQ, txt)), a.NormQ.Forward(heads(&a.Q, img))) // (B, L+N, H, D/H)
-	k := engine.Concat(1, a.TxtNormK.Forward(heads(&a.TxtK, txt)), a.NormK.Forward(heads(&a.K, img)))
-	v := engine.Concat(1, heads(&a.TxtV, txt), heads(&a.V, img))
-	o := attend(q, k, v, rope).Split(1, txt.Dim(1), img.Dim(1))
-	outImg, outTxt := a.Out.Forward(o[1]), a.TxtOut.Forward(o[0])
-	a.TapAll(outImg, outTxt)
-	return outImg, outTxt
-}
-
 // DoubleBlock is the two-stream block: picture and text keep their own weights and meet in attention.
 // Source: Esser et al. 2024, section 4; Diffusers' FluxTransformerBlock.
 type DoubleBlock struct {
 	nn.Block
-	Norm    nn.AdaLayerNorm `weight:"norm1"`
-	NormTxt nn.AdaLayerNorm `weight:"norm1_context"`
-	Attn    JointAttention  `weight:"attn"`
-	FF      nn.FeedForward  `weight:"ff"`
-	FFTxt   nn.FeedForward  `weight:"ff_context"`
+	Norm    nn.AdaLayerNorm   `weight:"norm1"`
+	NormTxt nn.AdaLayerNorm   `weight:"norm1_context"`
+	Attn    nn.JointAttention `weight:"attn"`
+	FF      nn.FeedForward    `weight:"ff"`
+	FFTxt   nn.FeedForward    `weight:"ff_context"`
 	norm2   nn.LayerNorm
 }
 
@@ -84,7 +32,7 @@ const (
 func newDoubleBlock(c *Config) *DoubleBlock {
 	d := c.Width()
 	return &DoubleBlock{
-		Norm: nn.NewAdaLayerNorm(d, 6), NormTxt: nn.NewAdaLayerNorm(d, 6), Attn: newJointAttention(c),
+		Norm: nn.NewAdaLayerNorm(d, 6), NormTxt: nn.NewAdaLayerNorm(d, 6), Attn: nn.NewJointAttention(d, c.Heads, c.HeadDim, qkEps, true),
 		FF: nn.NewFeedForward(d, 4*d), FFTxt: nn.NewFeedForward(d, 4*d), norm2: nn.NewLayerNorm(d, 1e-6, false),
 	}
 }
@@ -102,19 +50,11 @@ func (b *DoubleBlock) Forward(img, txt, temb engine.Value, rope nn.Rope) (engine
 
 		txt = txt.Add(mt[gateAttn].Mul(at))
 		txt = txt.Add(mt[gateMLP].Mul(b.FFTxt.Forward(b.TapChild("norm2_context", b.norm2.Forward(txt)).Modulate(mt[scaleMLP], mt[shiftMLP]))))
-		txt = clipF16(txt)
+		txt = nn.ClipF16(txt)
 		b.TapAll(txt, img)
 		return []engine.Value{img, txt}
 	}, img, txt, temb, rope.Cos, rope.Sin)
 	return out[0], out[len(out)-1]
-}
-
-// clipF16 keeps an f16 value finite.
-func clipF16(x engine.Value) engine.Value {
-	if x.DType() != tensor.F16 {
-		return x
-	}
-	return x.Clamp(-65504, 65504)
 }
 
 // SingleAttention is self-attention without an output projection.
@@ -133,7 +73,7 @@ func (a *SingleAttention) Forward(x engine.Value, rope nn.Rope) engine.Value {
 	q := a.NormQ.Forward(nn.Heads(a.Q.Forward(x), a.heads))
 	k := a.NormK.Forward(nn.Heads(a.K.Forward(x), a.heads))
 	v := nn.Heads(a.V.Forward(x), a.heads)
-	return a.Tap(attend(q, k, v, rope))
+	return a.Tap(rope.Attend(q, k, v))
 }
 
 // SingleBlock is the one-stream block over text and picture joined: attention and MLP side by side.
@@ -167,7 +107,7 @@ func (b *SingleBlock) Forward(x, temb engine.Value, rope nn.Rope, textRows int) 
 		mlp := b.TapChild("act_mlp", b.ProjMLP.Act(n, graph.ActGeluTanh))
 		attn := b.Attn.Forward(n, rope)
 		x = x.Add(gate.Mul(b.ProjOut.Forward(engine.Concat(2, attn, mlp))))
-		x = clipF16(x)
+		x = nn.ClipF16(x)
 		b.tapSplit(x, textRows)
 		return []engine.Value{x}
 	}, x, temb, rope.Cos, rope.Sin)[0]

@@ -3,7 +3,11 @@
 // Source: Black Forest Labs 2024, after Esser et al. 2024; key names as in Diffusers' FluxTransformer2DModel.
 package flux
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/gesso-go/gesso/nn"
+)
 
 // Config is transformer/config.json.
 type Config struct {
@@ -58,18 +62,5 @@ func (c *Config) Validate() error {
 	if c.PatchSize != 1 {
 		return fmt.Errorf("patch_size %d is not supported (known: 1)", c.PatchSize)
 	}
-	if len(c.RopeAxes) != 3 {
-		return fmt.Errorf("axes_dims_rope must have 3 numbers, got %v", c.RopeAxes)
-	}
-	sum := 0
-	for _, d := range c.RopeAxes {
-		if d <= 0 || d%2 != 0 {
-			return fmt.Errorf("axes_dims_rope %v must be even and positive", c.RopeAxes)
-		}
-		sum += d
-	}
-	if sum != c.HeadDim {
-		return fmt.Errorf("axes_dims_rope %v must add up to attention_head_dim %d", c.RopeAxes, c.HeadDim)
-	}
-	return nil
+	return nn.CheckRopeAxes(c.RopeAxes, 3, c.HeadDim)
 }

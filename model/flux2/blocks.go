@@ -5,60 +5,19 @@ import (
 	"github.com/gesso-go/gesso/nn"
 )
 
-// JointAttention is attention over text and picture together, each with its own projections.
-type JointAttention struct {
-	nn.Module
-	Q        nn.Linear  `weight:"to_q"`
-	K        nn.Linear  `weight:"to_k"`
-	V        nn.Linear  `weight:"to_v"`
-	Out      nn.Linear  `weight:"to_out.0"`
-	TxtQ     nn.Linear  `weight:"add_q_proj"`
-	TxtK     nn.Linear  `weight:"add_k_proj"`
-	TxtV     nn.Linear  `weight:"add_v_proj"`
-	TxtOut   nn.Linear  `weight:"to_add_out"`
-	NormQ    nn.RMSNorm `weight:"norm_q"`
-	NormK    nn.RMSNorm `weight:"norm_k"`
-	TxtNormQ nn.RMSNorm `weight:"norm_added_q"`
-	TxtNormK nn.RMSNorm `weight:"norm_added_k"`
-	heads    int
-}
-
-func newJointAttention(c *Config) JointAttention {
-	d := c.Width()
-	lin := func() nn.Linear { return linear(d, d) }
-	norm := func() nn.RMSNorm { return nn.NewRMSNorm(c.HeadDim, c.Eps, false) }
-	return JointAttention{
-		Q: lin(), K: lin(), V: lin(), Out: lin(), TxtQ: lin(), TxtK: lin(), TxtV: lin(), TxtOut: lin(),
-		NormQ: norm(), NormK: norm(), TxtNormQ: norm(), TxtNormK: norm(), heads: c.Heads,
-	}
-}
-
-// Forward takes img (B, N, D) and txt (B, L, D) to values of the same shapes. The rows of rope are the text's, then the
-// picture's.
-func (a *JointAttention) Forward(img, txt engine.Value, rope nn.Rope) (engine.Value, engine.Value) {
-	heads := func(l *nn.Linear, x engine.Value) engine.Value { return nn.Heads(l.Forward(x), a.heads) }
-	q := engine.Concat(1, a.TxtNormQ.Forward(heads(&a.TxtQ, txt)), a.NormQ.Forward(heads(&a.Q, img))) // (B, L+N, H, D/H)
-	k := engine.Concat(1, a.TxtNormK.Forward(heads(&a.TxtK, txt)), a.NormK.Forward(heads(&a.K, img)))
-	v := engine.Concat(1, heads(&a.TxtV, txt), heads(&a.V, img))
-	o := attend(q, k, v, rope).Split(1, txt.Dim(1), img.Dim(1))
-	outImg, outTxt := a.Out.Forward(o[1]), a.TxtOut.Forward(o[0])
-	a.TapAll(outImg, outTxt)
-	return outImg, outTxt
-}
-
 // DoubleBlock is the two-stream block: picture and text keep their own weights and meet in attention.
 // Source: Diffusers' Flux2TransformerBlock.
 type DoubleBlock struct {
 	nn.Block
-	Attn  JointAttention `weight:"attn"`
-	FF    FeedForward    `weight:"ff"`
-	FFTxt FeedForward    `weight:"ff_context"`
+	Attn  nn.JointAttention `weight:"attn"`
+	FF    FeedForward       `weight:"ff"`
+	FFTxt FeedForward       `weight:"ff_context"`
 	norm  nn.LayerNorm
 }
 
 func newDoubleBlock(c *Config) *DoubleBlock {
 	return &DoubleBlock{
-		Attn: newJointAttention(c), FF: newFeedForward(c), FFTxt: newFeedForward(c), norm: nn.NewLayerNorm(c.Width(), c.Eps, false),
+		Attn: nn.NewJointAttention(c.Width(), c.Heads, c.HeadDim, c.Eps, false), FF: newFeedForward(c), FFTxt: newFeedForward(c), norm: nn.NewLayerNorm(c.Width(), c.Eps, false),
 	}
 }
 
@@ -77,7 +36,7 @@ func (b *DoubleBlock) Forward(img, txt, modImg, modTxt engine.Value, rope nn.Rop
 
 		txt = txt.Add(mt[0].gate.Mul(at))
 		txt = txt.Add(mt[1].gate.Mul(b.FFTxt.Forward(norm("norm2_context", txt, mt[1]))))
-		txt = clipF16(txt)
+		txt = nn.ClipF16(txt)
 		b.TapAll(txt, img)
 		return []engine.Value{img, txt}
 	}, img, txt, modImg, modTxt, rope.Cos, rope.Sin)
@@ -101,7 +60,7 @@ func (a *ParallelAttention) Forward(x engine.Value, rope nn.Rope) engine.Value {
 	d := x.Dim(2)
 	p := a.In.Forward(x).Split(2, d, d, d, 2*a.mlp)
 	q, k, v := a.NormQ.Forward(nn.Heads(p[0], a.heads)), a.NormK.Forward(nn.Heads(p[1], a.heads)), nn.Heads(p[2], a.heads)
-	return a.Tap(a.Out.Forward(engine.Concat(2, attend(q, k, v, rope), swiGLU(p[3]))))
+	return a.Tap(a.Out.Forward(engine.Concat(2, rope.Attend(q, k, v), swiGLU(p[3]))))
 }
 
 // SingleBlock is the one-stream block over text and picture joined.
@@ -128,7 +87,7 @@ func (b *SingleBlock) Forward(x, mod engine.Value, rope nn.Rope) engine.Value {
 	return b.Run(func(in []engine.Value) []engine.Value {
 		x, m, rope := in[0], sets(in[1], 1)[0], nn.Rope{Cos: in[2], Sin: in[3]}
 		n := b.TapChild("norm", b.norm.Forward(x)).Modulate(m.scale, m.shift)
-		x = clipF16(x.Add(m.gate.Mul(b.Attn.Forward(n, rope))))
+		x = nn.ClipF16(x.Add(m.gate.Mul(b.Attn.Forward(n, rope))))
 		return []engine.Value{b.Tap(x)}
 	}, x, mod, rope.Cos, rope.Sin)[0]
 }

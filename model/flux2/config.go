@@ -8,7 +8,11 @@
 //	velocity := m.Forward(flux2.Inputs{Hidden: latents, Text: embeds, Timestep: t, Guidance: g, Rope: rope})
 package flux2
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/gesso-go/gesso/nn"
+)
 
 // Config is transformer/config.json.
 type Config struct {
@@ -76,18 +80,6 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("rope_theta %g must be positive", c.RopeTheta)
 	case !(c.Eps >= 0):
 		return fmt.Errorf("eps %g must not be negative", c.Eps)
-	case len(c.RopeAxes) != 4:
-		return fmt.Errorf("axes_dims_rope must have 4 numbers, got %v", c.RopeAxes)
 	}
-	sum := 0
-	for _, d := range c.RopeAxes {
-		if d <= 0 || d%2 != 0 {
-			return fmt.Errorf("axes_dims_rope %v must be even and positive", c.RopeAxes)
-		}
-		sum += d
-	}
-	if sum != c.HeadDim {
-		return fmt.Errorf("axes_dims_rope %v must add up to attention_head_dim %d", c.RopeAxes, c.HeadDim)
-	}
-	return nil
+	return nn.CheckRopeAxes(c.RopeAxes, 4, c.HeadDim)
 }

@@ -1,11 +1,8 @@
 package flux2
 
 import (
-	"math"
-
 	"github.com/gesso-go/gesso/engine"
 	"github.com/gesso-go/gesso/nn"
-	"github.com/gesso-go/gesso/tensor"
 )
 
 // linear is a layer without bias, as all are here.
@@ -90,18 +87,4 @@ func newFeedForward(c *Config) FeedForward {
 // Forward keeps the shape of x (B, N, D).
 func (f *FeedForward) Forward(x engine.Value) engine.Value {
 	return f.Tap(f.Out.Forward(swiGLU(f.In.Forward(x))))
-}
-
-// attend rotates queries and keys and attends: (B, N, H, D/H) each, to (B, N, D).
-func attend(q, k, v engine.Value, rope nn.Rope) engine.Value {
-	q, k = engine.Rope(q, rope.Cos, rope.Sin, false), engine.Rope(k, rope.Cos, rope.Sin, false)
-	return nn.Merge(engine.Attention(q, k, v, engine.AttentionOptions{Scale: 1 / math.Sqrt(float64(q.Dim(3)))}))
-}
-
-// clipF16 keeps an f16 value finite.
-func clipF16(x engine.Value) engine.Value {
-	if x.DType() != tensor.F16 {
-		return x
-	}
-	return x.Clamp(-65504, 65504)
 }

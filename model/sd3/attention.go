@@ -1,8 +1,6 @@
 package sd3
 
 import (
-	"math"
-
 	"github.com/gesso-go/gesso/engine"
 	"github.com/gesso-go/gesso/nn"
 )
@@ -23,11 +21,6 @@ func (p projection) forward(x engine.Value, heads int) (q, k, v engine.Value) {
 		q, k = p.normQ.Forward(q), p.normK.Forward(k)
 	}
 	return q, k, v
-}
-
-// attend takes (B, N, H, D/H) each to (B, N, D).
-func attend(q, k, v engine.Value) engine.Value {
-	return nn.Merge(engine.Attention(q, k, v, engine.AttentionOptions{Scale: 1 / math.Sqrt(float64(q.Dim(3)))}))
 }
 
 func newNorm(c *Config) *nn.RMSNorm {
@@ -75,7 +68,7 @@ func newJointAttention(c *Config, last bool) JointAttention {
 func (a *JointAttention) Forward(img, txt engine.Value) (engine.Value, engine.Value) {
 	q, k, v := projection{&a.Q, &a.K, &a.V, a.NormQ, a.NormK}.forward(img, a.heads)
 	tq, tk, tv := projection{&a.TxtQ, &a.TxtK, &a.TxtV, a.TxtNormQ, a.TxtNormK}.forward(txt, a.heads)
-	o := attend(engine.Concat(1, q, tq), engine.Concat(1, k, tk), engine.Concat(1, v, tv)) // (B, N+L, D)
+	o := nn.Attend(engine.Concat(1, q, tq), engine.Concat(1, k, tk), engine.Concat(1, v, tv)) // (B, N+L, D)
 	parts := o.Split(1, img.Dim(1), txt.Dim(1))
 	outImg := a.Out.Forward(parts[0])
 	if a.TxtOut == nil {
@@ -107,5 +100,5 @@ func newSelfAttention(c *Config) *SelfAttention {
 
 // Forward keeps the shape of x (B, N, D).
 func (a *SelfAttention) Forward(x engine.Value) engine.Value {
-	return a.Tap(a.Out.Forward(attend(projection{&a.Q, &a.K, &a.V, a.NormQ, a.NormK}.forward(x, a.heads))))
+	return a.Tap(a.Out.Forward(nn.Attend(projection{&a.Q, &a.K, &a.V, a.NormQ, a.NormK}.forward(x, a.heads))))
 }
