@@ -100,7 +100,32 @@ func (f *planFlags) resolve(ctx context.Context, env *environment) (string, erro
 	return filepath.Join(r.Dir, filepath.FromSlash(ref.Path)), nil
 }
 
-// progress writes a line for each program.
+// each plans the generation for one device after another, compiling into cache, and calls do with what came of each.
+func (f *planFlags) each(ctx context.Context, env *environment, cache *diskcache.Cache, do func(device string, r *plan.Report, programs []*plan.Compiled, took time.Duration) error) error {
+	o, devices, err := f.options()
+	if err != nil {
+		return err
+	}
+	dir, err := f.resolve(ctx, env)
+	if err != nil {
+		return err
+	}
+	o.Finder, o.Cache = env.finder(), cache
+	for _, d := range devices {
+		start := time.Now()
+		o.Device, o.Progress = d, env.compileProgress(d)
+		r, programs, err := gesso.Plan(ctx, dir, o)
+		if err != nil {
+			return err
+		}
+		if err := do(d, r, programs, time.Since(start)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compileProgress writes a line for each program.
 func (env *environment) compileProgress(device string) func(plan.Progress) {
 	return func(p plan.Progress) {
 		how := fmt.Sprintf("%.1f s", p.Seconds)
@@ -123,29 +148,16 @@ what a TPU host with the same libtpu loads. Offload and tensor parallelism, whic
 generate has neither yet.`,
 		Args: exactArgs(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o, devices, err := f.options()
-			if err != nil {
-				return err
-			}
-			dir, err := f.resolve(cmd.Context(), env)
-			if err != nil {
-				return err
-			}
-			o.Finder, o.Cache = env.finder(), env.finder().Programs()
 			var reports []*plan.Report
-			for _, d := range devices {
-				o.Device = d
-				o.Progress = env.compileProgress(d)
-				r, _, err := gesso.Plan(cmd.Context(), dir, o)
-				if err != nil {
-					return err
-				}
+			err := f.each(cmd.Context(), env, env.finder().Programs(), func(_ string, r *plan.Report, _ []*plan.Compiled, _ time.Duration) error {
 				reports = append(reports, r)
-				if !f.asJSON {
-					if err := printReport(env, r); err != nil {
-						return err
-					}
+				if f.asJSON {
+					return nil
 				}
+				return printReport(env, r)
+			})
+			if err != nil {
+				return err
 			}
 			if f.asJSON {
 				return printJSON(env, reports)
@@ -225,40 +237,27 @@ func newCompileCommand(env *environment) *cobra.Command {
 gesso cache add puts into the cache of a TPU host. The host needs the same libtpu. The model's config.json files are enough.`,
 		Args: exactArgs(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o, devices, err := f.options()
-			if err != nil {
-				return err
-			}
-			dir, err := f.resolve(cmd.Context(), env)
-			if err != nil {
-				return err
-			}
-			o.Finder, o.Cache = env.finder(), env.finder().Programs()
+			cache := env.finder().Programs()
 			if output != "" {
-				o.Cache = diskcache.New(output, 1<<50)
+				cache = diskcache.New(output, 1<<50)
 			}
 			var all []compiledSummary
-			for _, d := range devices {
-				start := time.Now()
-				o.Device = d
-				o.Progress = env.compileProgress(d)
-				r, programs, err := gesso.Plan(cmd.Context(), dir, o)
-				if err != nil {
-					return err
-				}
+			err := f.each(cmd.Context(), env, cache, func(device string, r *plan.Report, programs []*plan.Compiled, took time.Duration) error {
 				if len(r.Problems) > 0 {
 					return fmt.Errorf("%d of %d programs can't be compiled: %s", len(r.Problems), len(programs), r.Problems[0])
 				}
-				s := compiledSummary{Device: d, Programs: len(programs), Cached: r.Cached, Seconds: time.Since(start).Seconds()}
+				s := compiledSummary{Device: device, Programs: len(programs), Cached: r.Cached, Seconds: took.Seconds()}
 				for _, p := range programs {
 					s.Bytes += int64(len(p.Data))
 				}
 				all = append(all, s)
-				if !f.asJSON {
-					if err := env.printf("%s: %d programs, %d from the cache, %s, %.1f s, in %s\n", d, s.Programs, s.Cached, sizeText(s.Bytes), s.Seconds, o.Cache.Dir()); err != nil {
-						return err
-					}
+				if f.asJSON {
+					return nil
 				}
+				return env.printf("%s: %d programs, %d from the cache, %s, %.1f s, in %s\n", device, s.Programs, s.Cached, sizeText(s.Bytes), s.Seconds, cache.Dir())
+			})
+			if err != nil {
+				return err
 			}
 			if f.asJSON {
 				return printJSON(env, all)
