@@ -261,13 +261,6 @@ func (r *Repo) put(f *File) *File {
 	return f
 }
 
-// Remove takes a file away.
-func (r *Repo) Remove(path string) {
-	r.server.mu.Lock()
-	defer r.server.mu.Unlock()
-	r.files = slices.DeleteFunc(r.files, func(g *File) bool { return g.Path == path })
-}
-
 // Files returns the repository's files.
 func (r *Repo) Files() []*File {
 	r.server.mu.Lock()

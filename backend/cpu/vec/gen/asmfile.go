@@ -77,27 +77,7 @@ func (k kernel) halfOnly() bool {
 func (f *asmFile) add(k kernel) {
 	b := &builder{t: f.t}
 	k.body(b)
-	last := make([]int, len(b.nodes))
-	uses := make([]int, len(b.nodes))
-	for i, n := range b.nodes {
-		for _, a := range n.args {
-			last[a] = i
-			uses[a]++
-		}
-	}
-	for _, a := range b.accs {
-		last[a] = len(b.nodes)
-	}
-	var must, may []val
-	for i, n := range b.nodes {
-		switch {
-		case n.kind == kScalar || n.kind == kAlt:
-			must = append(must, val(i))
-		case n.kind == kConst:
-			may = append(may, val(i))
-		}
-	}
-	sort.SliceStable(may, func(i, j int) bool { return uses[may[i]] > uses[may[j]] })
+	last, must, may := b.lives()
 	for n := len(may); n >= 0; n-- {
 		var out strings.Builder
 		saved := map[uint32]bool{}

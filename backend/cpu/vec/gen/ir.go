@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"sort"
 )
 
 // target is what a kernel is written for.
@@ -172,3 +173,29 @@ func (b *builder) scale(p, n val) val {
 }
 
 func fail(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
+// lives returns where each value is used last, the values that must stay in registers (scalars), and those that may:
+// constants, the most used first.
+func (b *builder) lives() (last []int, must, may []val) {
+	last = make([]int, len(b.nodes))
+	uses := make([]int, len(b.nodes))
+	for i, n := range b.nodes {
+		for _, a := range n.args {
+			last[a] = i
+			uses[a]++
+		}
+	}
+	for _, a := range b.accs {
+		last[a] = len(b.nodes)
+	}
+	for i, n := range b.nodes {
+		switch n.kind {
+		case kScalar, kAlt:
+			must = append(must, val(i))
+		case kConst:
+			may = append(may, val(i))
+		}
+	}
+	sort.SliceStable(may, func(i, j int) bool { return uses[may[i]] > uses[may[j]] })
+	return last, must, may
+}

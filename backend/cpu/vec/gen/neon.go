@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"sort"
 	"strings"
 )
 
@@ -284,26 +283,7 @@ func (e *neonEmitter) body(u int) {
 func (f *neonFile) add(k kernel) {
 	b := &builder{t: neon}
 	k.body(b)
-	last, uses := make([]int, len(b.nodes)), make([]int, len(b.nodes))
-	for i, n := range b.nodes {
-		for _, a := range n.args {
-			last[a] = i
-			uses[a]++
-		}
-	}
-	for _, a := range b.accs {
-		last[a] = len(b.nodes)
-	}
-	var must, may []val
-	for i, n := range b.nodes {
-		switch n.kind {
-		case kScalar, kAlt:
-			must = append(must, val(i))
-		case kConst:
-			may = append(may, val(i))
-		}
-	}
-	sort.SliceStable(may, func(i, j int) bool { return uses[may[i]] > uses[may[j]] })
+	last, must, may := b.lives()
 	for n := len(may); n >= 0; n-- {
 		var out strings.Builder
 		e := &neonEmitter{k: k, b: b, out: &out, last: last, hoisted: map[val]int{}, unroll: 1}
