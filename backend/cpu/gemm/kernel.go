@@ -38,10 +38,11 @@ const (
 )
 
 // tile computes rows×cols sums: C = A·B, or C += A·B with acc 1. lda and ldc are in bytes. It reads kw·cols words of B, rows
-// rows of as many words of A as meet kw words of B, and writes (with acc also reads) rows·cols sums: float32, or int32 where words are int8.
+// rows of as many words of A as meet kw words of B, and writes (with acc also reads) rows·cols sums: float32, or int32 where
+// words are int8. Meanwhile kw·cols/2 words at next, unless it is nil, are fetched to the second cache.
 type tile struct {
 	rows int
-	run  func(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+	run  func(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
 }
 
 // blocking are the sizes of the loops around the tiles: rows and columns of the block of C that a worker keeps as

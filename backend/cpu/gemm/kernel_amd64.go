@@ -19,19 +19,19 @@ var kernels = []kernel{
 	{
 		name: "avx512 bf16", level: isa.AVX512BF16, kind: wordBF16, cols: 32,
 		tiles: []tile{{12, tileBF16x12_512}, {8, tileBF16x8_512}, {4, tileBF16x4_512}},
-		block: blocking{rows: 120, cols: 512, words: 512},
+		block: blocking{rows: 120, cols: 512, words: 1024},
 		vec:   vector512, pays: bf16Pays,
 	},
 	{
 		name: "avx512 bf16 widened", level: isa.AVX512, kind: wordBF16, wide: true, cols: 32,
 		tiles: []tile{{12, tileWide12_512}, {8, tileWide8_512}, {4, tileWide4_512}},
-		block: blocking{rows: 120, cols: 512, words: 256},
+		block: blocking{rows: 120, cols: 512, words: 512},
 		vec:   vector512,
 	},
 	{
 		name: "avx512 f32", level: isa.AVX512, cols: 32,
 		tiles: []tile{{12, tileF32x12_512}, {8, tileF32x8_512}, {4, tileF32x4_512}},
-		block: blocking{rows: 120, cols: 512, words: 512},
+		block: blocking{rows: 120, cols: 512, words: 1024},
 		vec:   vector512,
 	},
 	{
@@ -50,7 +50,7 @@ var kernels = []kernel{
 	{
 		name: "avx512 vnni", level: isa.AVX512BF16, kind: wordI8, flip: true, cols: 32,
 		tiles: []tile{{12, tileI8x12_512}, {8, tileI8x8_512}, {4, tileI8x4_512}},
-		block: blocking{rows: 120, cols: 512, words: 512},
+		block: blocking{rows: 120, cols: 512, words: 1024},
 		vec:   vector512,
 	},
 	{
@@ -69,61 +69,61 @@ func panelBF16_amx(rows, kw int, a *uint32, lda uintptr, b *uint32, c *float32, 
 func panelI8_amx(rows, kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
 
 //go:noescape
-func tileI8x12_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+func tileI8x12_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
 
 //go:noescape
-func tileI8x8_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+func tileI8x8_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
 
 //go:noescape
-func tileI8x4_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+func tileI8x4_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
 
 //go:noescape
-func tileI8x4_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+func tileI8x4_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
 
 //go:noescape
-func tileI8x2_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+func tileI8x2_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
 
 //go:noescape
-func tileF32x12_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+func tileF32x12_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
 
 //go:noescape
-func tileF32x8_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+func tileF32x8_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
 
 //go:noescape
-func tileF32x4_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+func tileF32x4_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
 
 //go:noescape
-func tileBF16x12_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+func tileBF16x12_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
 
 //go:noescape
-func tileBF16x8_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+func tileBF16x8_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
 
 //go:noescape
-func tileBF16x4_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+func tileBF16x4_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
 
 //go:noescape
-func tileF32x6_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+func tileF32x6_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
 
 //go:noescape
-func tileF32x4_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+func tileF32x4_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
 
 //go:noescape
-func tileF32x2_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+func tileF32x2_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
 
 //go:noescape
-func tileWide12_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+func tileWide12_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
 
 //go:noescape
-func tileWide8_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+func tileWide8_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
 
 //go:noescape
-func tileWide4_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+func tileWide4_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
 
 //go:noescape
-func tileWide6_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+func tileWide6_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
 
 //go:noescape
-func tileWide4_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+func tileWide4_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
 
 //go:noescape
-func tileWide2_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+func tileWide2_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)

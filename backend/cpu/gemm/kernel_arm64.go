@@ -13,10 +13,10 @@ var kernels = []kernel{
 }
 
 //go:noescape
-func tileF32x4_neon(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+func tileF32x4_neon(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
 
 //go:noescape
-func tileF32x2_neon(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+func tileF32x2_neon(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
 
 //go:noescape
-func tileF32x1_neon(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+func tileF32x1_neon(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)

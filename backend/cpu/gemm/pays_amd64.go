@@ -10,12 +10,12 @@ import (
 var bf16Pays = sync.OnceValue(func() bool {
 	const words, cols = 64, 32
 	a, b, c := aligned(12*2*words), aligned(2*words*cols), make([]float32, 12*cols)
-	best := func(t func(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int), words int) time.Duration {
+	best := func(t func(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32), words int) time.Duration {
 		least := time.Hour // of several tries: others only ever make one slower
 		for range 10 {
 			start := time.Now()
 			for range 16 {
-				t(words, &a[0], uintptr(4*words), &b[0], &c[0], 4*cols, 0)
+				t(words, &a[0], uintptr(4*words), &b[0], &c[0], 4*cols, 0, nil)
 			}
 			least = min(least, time.Since(start))
 		}

@@ -3,7 +3,7 @@ package gemm
 import "unsafe"
 
 // tilePortable4 is the 4×4 tile in plain Go.
-func tilePortable4(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int) {
+func tilePortable4(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, _ *uint32) {
 	var s [4][4]float32
 	if kw > 0 {
 		pb := unsafe.Slice((*float32)(unsafe.Pointer(b)), 4*kw)
@@ -36,7 +36,7 @@ func tilePortable4(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc ui
 }
 
 // tilePortable1 is the 1×4 tile in plain Go.
-func tilePortable1(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int) {
+func tilePortable1(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, _ *uint32) {
 	var s [4]float32
 	if kw > 0 {
 		pb := unsafe.Slice((*float32)(unsafe.Pointer(b)), 4*kw)
@@ -65,7 +65,7 @@ func storePortable(c *float32, ldc uintptr, row int, s *[4]float32, acc int) {
 }
 
 // tilePortableInt8 is the 1×4 tile of int8 words in plain Go.
-func tilePortableInt8(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int) {
+func tilePortableInt8(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, _ *uint32) {
 	var s [4]int32
 	if kw > 0 {
 		pa, pb := unsafe.Slice((*[4]int8)(unsafe.Pointer(a)), kw), unsafe.Slice((*[4][4]int8)(unsafe.Pointer(b)), kw)

@@ -123,7 +123,7 @@ func (k *kernel) offsets(dst []int32, panel []uint32) {
 		a[i] = 0x80808080
 	}
 	c := make([]float32, t.rows*k.cols)
-	t.run(words, &a[0], 0, &panel[0], &c[0], uintptr(4*k.cols), 0)
+	t.run(words, &a[0], 0, &panel[0], &c[0], uintptr(4*k.cols), 0, nil)
 	for j := range dst {
 		dst[j] = int32(math.Float32bits(c[j]))
 	}

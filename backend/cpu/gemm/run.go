@@ -214,7 +214,11 @@ func (r *run) block(worker, m0, m, n0, n int) {
 			r.fill(worker, a, r.row+m0, m, padded, w)
 		}
 		for j := 0; j < n; j += k.cols {
-			r.panel(c[j:], ldc, a, r.panelB(s, n0+j, w), padded, w)
+			var next []uint32
+			if r.panels != nil && j+k.cols < n {
+				next = r.panelB(s, n0+j+k.cols, w)[:min(r.wordBlock, r.words-w)*k.cols]
+			}
+			r.panel(c[j:], ldc, a, r.panelB(s, n0+j, w), next, padded, w)
 		}
 	}
 	for i := range m {
@@ -237,18 +241,25 @@ func (r *run) panelB(s *scratch, col, w int) []uint32 {
 	return s.panel
 }
 
-// panel multiplies the rows of a with a panel, or adds to c after the first block of K.
-func (r *run) panel(c []float32, ldc int, a, b []uint32, rows, w int) {
+// panel multiplies the rows of a with a panel, or adds to c after the first block of K. The first two tiles fetch the next
+// panel, if there is one, from memory.
+func (r *run) panel(c []float32, ldc int, a, b, next []uint32, rows, w int) {
 	kw, acc := min(r.wordBlock, r.words-w), min(w, 1)
 	lda := uintptr(r.strideA) * 4
 	if r.k.panel != nil {
 		r.k.panel(rows, kw, &a[0], lda, &b[0], &c[0], uintptr(ldc)*4, acc)
 		return
 	}
+	half := kw * r.k.cols / 2
 	i := 0
 	for _, t := range r.k.tiles {
 		for ; rows-i >= t.rows; i += t.rows {
-			t.run(kw, &a[i*r.strideA], lda, &b[0], &c[i*ldc], uintptr(ldc)*4, acc)
+			var fetch *uint32
+			if len(next) > 0 {
+				fetch = &next[0]
+				next = next[min(half, len(next)):]
+			}
+			t.run(kw, &a[i*r.strideA], lda, &b[0], &c[i*ldc], uintptr(ldc)*4, acc, fetch)
 		}
 	}
 }

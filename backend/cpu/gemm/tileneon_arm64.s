@@ -2,8 +2,8 @@
 
 #include "textflag.h"
 
-// func tileF32x4_neon(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
-TEXT ·tileF32x4_neon(SB), NOSPLIT, $0-56
+// func tileF32x4_neon(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
+TEXT ·tileF32x4_neon(SB), NOSPLIT, $0-64
 	MOVD kw+0(FP), R0
 	MOVD a+8(FP), R1
 	MOVD lda+16(FP), R2
@@ -226,8 +226,8 @@ first:
 	ADD R5, R4
 	RET
 
-// func tileF32x2_neon(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
-TEXT ·tileF32x2_neon(SB), NOSPLIT, $0-56
+// func tileF32x2_neon(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
+TEXT ·tileF32x2_neon(SB), NOSPLIT, $0-64
 	MOVD kw+0(FP), R0
 	MOVD a+8(FP), R1
 	MOVD lda+16(FP), R2
@@ -364,8 +364,8 @@ first:
 	ADD R5, R4
 	RET
 
-// func tileF32x1_neon(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)
-TEXT ·tileF32x1_neon(SB), NOSPLIT, $0-56
+// func tileF32x1_neon(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
+TEXT ·tileF32x1_neon(SB), NOSPLIT, $0-64
 	MOVD kw+0(FP), R0
 	MOVD a+8(FP), R1
 	MOVD lda+16(FP), R2

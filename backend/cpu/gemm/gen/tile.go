@@ -95,14 +95,17 @@ func tile(a *asm, t tileSpec) {
 	}
 	bases := rowBase[:(t.rows+2)/3]
 
-	a.printf("\n// func %s(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int)\n", t.name)
-	a.printf("TEXT ·%s(SB), NOSPLIT, $0-56\n", t.name)
+	a.printf("\n// func %s(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)\n", t.name)
+	a.printf("TEXT ·%s(SB), NOSPLIT, $0-64\n", t.name)
 	a.op("MOVQ kw+0(FP), CX")
 	a.op("MOVQ a+8(FP), SI")
 	a.op("MOVQ lda+16(FP), R11")
 	a.op("MOVQ b+24(FP), BX")
 	a.op("MOVQ c+32(FP), DI")
 	a.op("MOVQ ldc+40(FP), DX")
+	a.op("MOVQ next+56(FP), R15")
+	a.op("TESTQ R15, R15")
+	a.op("CMOVQEQ BX, R15")
 	a.op("LEAQ (R11)(R11*2), R12")
 	for i := 1; i < len(bases); i++ {
 		a.op("LEAQ (%s)(R12*1), %s", bases[i-1], bases[i])
@@ -156,6 +159,9 @@ func tile(a *asm, t tileSpec) {
 				for i := 0; i < 2*w; i += 64 {
 					a.op("PREFETCHT0 %d(BX)", u*2*w+1024+i)
 				}
+				if u*w%64 == 0 {
+					a.op("PREFETCHT1 %d(R15)", u*w)
+				}
 			}
 			for r := range t.rows {
 				s := temp + r%temps
@@ -167,6 +173,7 @@ func tile(a *asm, t tileSpec) {
 	}
 	advance := func(n int) {
 		a.op("ADDQ $%d, BX", 2*w*n)
+		a.op("ADDQ $%d, R15", w*n)
 		for _, r := range bases {
 			a.op("ADDQ $%d, %s", 4*n*halves, r)
 		}
