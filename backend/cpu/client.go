@@ -61,6 +61,7 @@ type Client struct {
 	close  sync.Once
 
 	scratch []registers // by worker; the stream's
+	packing packing
 }
 
 var _ backend.Client = (*Client)(nil)
@@ -71,7 +72,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{level: level, par: par.New(o.Threads), mem: newPool(), vec: vec.For(level)}
+	c := &Client{level: level, par: par.New(o.Threads), mem: newPool(), vec: vec.For(level), packing: newPacking()}
 	c.scratch = make([]registers, c.par.Workers())
 	c.stream = newStream()
 	return c, nil

@@ -192,12 +192,14 @@ func (l *launch) run() (err error) {
 			e.frame.mem[st.slot] = b.mem[st.offset : st.offset+st.bytes]
 		}
 	}
+	start := e.c.packing.now()
 	for i := range p.steps {
 		op = p.steps[i].op
 		if err := p.steps[i].run(&e.frame); err != nil {
 			return fmt.Errorf("%s: %w", op, err)
 		}
 	}
+	e.c.packing.ran(start)
 	for i, r := range p.results {
 		b := blocks[r.st.root()]
 		if b == nil { // an argument: shared if it is the pool's, for the caller may do with his own what he wants

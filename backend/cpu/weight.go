@@ -13,8 +13,8 @@ type weight struct {
 	a    tensor.DType
 }
 
-// parameter is what a value has more when it is a model's parameter. The first program that takes it as a weight packs it,
-// for all programs to come, and lets go of the value as it was uploaded. A program that needs that gets it from the
+// parameter is what a value has more when it is a model's parameter. A program that takes it as a weight packs it, for all
+// programs to come, and lets go of the value as it was uploaded: the first program, as long as there is time for it. A program that needs that gets it from the
 // mapped file, or unpacked.
 type parameter struct {
 	release  func() // the memory is mapped for good
@@ -73,8 +73,12 @@ func (v *value) bring(st *storage) ([]byte, *gemm.Packed, error) {
 	defer p.mu.Unlock()
 	var q *gemm.Packed
 	if w := st.weight; w != nil {
-		if p.packed == nil {
+		switch {
+		case p.packed != nil:
+		case v.typ.DType == tensor.I8: // products would pack it each time
 			p.pack(v, w)
+		default:
+			v.c.packing.pack(func() { p.pack(v, w) })
 		}
 		if p.packed != nil && p.packed.For(v.c.level, w.a) {
 			q = p.packed

@@ -71,6 +71,7 @@ func testParameter(t *testing.T, level isa.Level, d tensor.DType, mapped bool) {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	c.packing.now = stopped
 	const n, k = 200, 150
 	wt := graph.Type{DType: d, Shape: tensor.Shape{n, k}}
 	w := random(wt)
