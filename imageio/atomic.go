@@ -10,20 +10,6 @@ import (
 	"path/filepath"
 )
 
-// CheckOutput reports early, before the work of making the picture, what would keep [WriteFile] from writing path:
-// a wrong extension, a missing folder, a lack of permission.
-func CheckOutput(path string) error {
-	if _, err := FormatOf(path); err != nil {
-		return err
-	}
-	f, err := createBeside(resolve(path))
-	if err != nil {
-		return writeError(path, err)
-	}
-	f.Close()
-	return os.Remove(f.Name())
-}
-
 // writeAtomic gives fn a temporary file in path's folder, and renames it to path when fn and all writing has succeeded.
 func writeAtomic(path string, fn func(io.Writer) error) (err error) {
 	target := resolve(path)

@@ -20,16 +20,6 @@ type Text struct {
 	Value string // UTF-8
 }
 
-// Lookup returns the first value of key.
-func Lookup(texts []Text, key string) (string, bool) {
-	for _, t := range texts {
-		if t.Key == key {
-			return t.Value, true
-		}
-	}
-	return "", false
-}
-
 const (
 	pngSignature = "\x89PNG\r\n\x1a\n"
 	pngHeaderEnd = 8 + 12 + 13 // signature and IHDR chunk, before which nothing may stand

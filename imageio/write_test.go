@@ -221,11 +221,10 @@ func TestWriteErrorsNameThePath(t *testing.T) {
 		"a.webp":        `extension ".webp"`,
 	} {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		for _, err := range []error{WriteFile(path, dot(), Options{}), CheckOutput(path)} {
-			wantError(t, err, want, path)
-			if strings.ContainsAny(err.Error(), "\n") || strings.Contains(err.Error(), ".tmp") {
-				t.Errorf("error is %v", err)
-			}
+		err := WriteFile(path, dot(), Options{})
+		wantError(t, err, want, path)
+		if strings.ContainsAny(err.Error(), "\n") || strings.Contains(err.Error(), ".tmp") {
+			t.Errorf("error is %v", err)
 		}
 	}
 	if err := WriteFile(filepath.Join(dir, "missing", "a.png"), dot(), Options{}); !errors.Is(err, fs.ErrNotExist) {
@@ -250,15 +249,6 @@ func TestFolderWithoutPermission(t *testing.T) {
 	}
 	path := filepath.Join(dir, "a.png")
 	wantError(t, WriteFile(path, dot(), Options{}), path, "no permission")
-	wantError(t, CheckOutput(path), path, "no permission")
-}
-
-func TestCheckOutputLeavesNothing(t *testing.T) {
-	dir := t.TempDir()
-	if err := CheckOutput(filepath.Join(dir, "a.png")); err != nil {
-		t.Fatal(err)
-	}
-	onlyFiles(t, dir)
 }
 
 func TestBytesAreAFile(t *testing.T) {
