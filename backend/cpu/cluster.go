@@ -57,7 +57,7 @@ type code uint8
 
 const (
 	codeLoad   code = iota // dst = operand
-	codeImm                // dst = imm everywhere
+	codeImm                // dst = imm, in its first element: whoever needs more spreads it
 	codeUnary              // dst = f1(x)
 	codeBinary             // dst = f2(x, y)
 	codeScalar             // dst = fs(x, s), s being the first element of register y
@@ -156,7 +156,7 @@ func (c *cluster) piece(f *frame, r *registers, row, i, m int) {
 			}
 			dst = a.load(c.fn, f.mem[a.view.st.slot], c.place(a, row, i), a.strides[last], dst)
 		case codeImm:
-			fill(dst, op.imm)
+			dst[0] = op.imm
 		case codeUnary:
 			op.f1(c.fn, dst, r.reg[op.x])
 		case codeBinary:
@@ -196,11 +196,5 @@ func round(fn *vec.Funcs, d tensor.DType, dst, x []float32) {
 		fn.RoundF16(dst, x)
 	default:
 		copy(dst, x)
-	}
-}
-
-func fill(dst []float32, v float32) {
-	for i := range dst {
-		dst[i] = v
 	}
 }

@@ -94,3 +94,9 @@ var compares = [...]binaryFunc{
 	graph.EQ: (*vec.Funcs).Equal, graph.NE: (*vec.Funcs).NotEqual, graph.LT: (*vec.Funcs).Less, graph.LE: (*vec.Funcs).LessEqual,
 	graph.GT: (*vec.Funcs).Greater, graph.GE: (*vec.Funcs).GreaterEqual,
 }
+
+func fill(dst []float32, v float32) {
+	for i := range dst {
+		dst[i] = v
+	}
+}

@@ -23,6 +23,7 @@ type run struct {
 
 	words                         int // of K
 	rowBlock, colBlock, wordBlock int
+	oneRow                        bool // one block of rows
 
 	strip, stripCols int      // the strip of columns
 	panels           []uint32 // packed panels of the strip, each [words of K][cols]; nil: pack while computing
@@ -40,12 +41,13 @@ type run struct {
 
 // scratch is the memory of one worker.
 type scratch struct {
-	a     Block
-	words []uint32 // backs a
-	panel []uint32
-	c     []uint32
-	row   []uint32 // int8: a row as float32, and quantised
-	quant []uint32
+	a      Block
+	words  []uint32 // backs a
+	filled bool     // words hold all of A, which a product of one block of rows packs once
+	panel  []uint32
+	c      []uint32
+	row    []uint32 // int8: a row as float32, and quantised
+	quant  []uint32
 }
 
 const (
@@ -66,6 +68,9 @@ func newRun(k *kernel, p *Problem, workers int) *run {
 	r.k, r.p = k, *p
 	for len(r.workers) < workers {
 		r.workers = append(r.workers, scratch{})
+	}
+	for i := range r.workers {
+		r.workers[i].filled = false
 	}
 	return r
 }
@@ -107,16 +112,20 @@ func (r *run) do(pool *par.Pool) error {
 	// Blocks of rows are multiples of the tallest tile, so that a row meets the same tile whatever the block.
 	r.rowBlock = split(p.M, k.block.rows, k.rowUnit())
 	r.colBlock = split(p.N, k.block.cols, k.cols)
-	oneRow := p.M <= r.rowBlock
-	if oneRow {
+	r.oneRow = p.M <= r.rowBlock
+	if r.oneRow {
 		// Few rows: the work is divided by columns.
 		r.colBlock = split(p.N, max(k.cols, min(k.block.cols, (p.N+4*workers-1)/(4*workers))), k.cols)
+	} else if workers > 1 {
+		// At least some blocks for each worker, or one of them has to wait for another's last.
+		some := (16*workers + p.M/r.rowBlock) / (p.M/r.rowBlock + 1)
+		r.colBlock = split(p.N, max(4*k.cols, min(k.block.cols, (p.N+some-1)/some)), k.cols)
 	}
 	r.strip, r.stripCols = 0, p.N
 	switch {
 	case p.Packed != nil:
 		r.panels = p.Packed.data
-	case !oneRow:
+	case !r.oneRow:
 		r.stripCols = split(p.N, max(r.colBlock, stripWords/max(r.words, 1)), r.colBlock)
 		r.shared = grow(r.shared, r.stripCols*r.words)
 		r.panels = r.shared
@@ -209,9 +218,17 @@ func (r *run) block(worker, m0, m, n0, n int) {
 		if r.a != nil {
 			a = r.a[(block*r.padded+m0)*r.strideA:]
 		} else {
-			s.words = grow(s.words, padded*r.strideA)
-			a = s.words
-			r.fill(worker, a, r.row+m0, m, padded, w)
+			piece := padded * r.strideA
+			if r.oneRow {
+				s.words = grow(s.words, (r.words+r.wordBlock-1)/r.wordBlock*piece)
+				a = s.words[block*piece:]
+			} else {
+				s.words = grow(s.words, piece)
+				a = s.words
+			}
+			if !s.filled {
+				r.fill(worker, a, r.row+m0, m, padded, w)
+			}
 		}
 		for j := 0; j < n; j += k.cols {
 			var next []uint32
@@ -221,6 +238,7 @@ func (r *run) block(worker, m0, m, n0, n int) {
 			r.panel(c[j:], ldc, a, r.panelB(s, n0+j, w), next, padded, w)
 		}
 	}
+	s.filled = r.oneRow
 	for i := range m {
 		sums := c[i*ldc:]
 		if k.kind == wordI8 {

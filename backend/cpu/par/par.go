@@ -44,8 +44,12 @@ func New(n int) *Pool {
 	return p
 }
 
-// spins is how often a worker looks for the next job before it sleeps: some 20 µs.
-const spins = 2000
+// A worker looks for the next job spins times before it sleeps, and the caller waits times for the end of its own: some
+// 100 µs each. Waking a goroutine that sleeps takes about as long.
+const (
+	spins = 10_000
+	waits = 200_000
+)
 
 func worker(w int, c chan *job) {
 	for {
@@ -121,13 +125,12 @@ func (p *Pool) For(n, grain int, fn func(worker, lo, hi int)) {
 		c <- j
 	}
 	j.run(0)
-	if j.left.Add(-1) != 0 {
-		for i := 0; i < spins; i++ { // the others are nearly done, most of the time
-			if j.left.Load() == 0 {
-				break
-			}
+	j.left.Add(-1)
+	for i := 0; j.left.Load() != 0; i++ { // the others are nearly done, most of the time
+		if i == waits {
+			<-j.done
+			break
 		}
-		<-j.done
 	}
 	if f := j.fault.Load(); f != nil {
 		panic(f.value)
