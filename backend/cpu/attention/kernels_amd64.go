@@ -19,11 +19,10 @@ var (
 		transpose: transposeTail, bias: biasTail}
 )
 
-// levelKernels chooses the kernels for operands of type d. Where there is AMX, VDPBF16PS is slower than f32 multiply-adds
-// (measured on Sapphire Rapids), so bf16 is widened there.
+// levelKernels chooses the kernels for operands of type d.
 func levelKernels(l isa.Level, d tensor.DType) *kernels {
 	switch {
-	case l == isa.AVX512BF16 && d == tensor.BF16:
+	case l >= isa.AVX512BF16 && d == tensor.BF16 && bf16Pays():
 		return &bf16Kernels
 	case l >= isa.AVX512:
 		return &avx512Kernels
