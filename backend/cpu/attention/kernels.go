@@ -25,6 +25,9 @@ type kernels struct {
 	softmaxRound func(s *float32, stride uintptr, rows int, c float32, top, sum, alpha *float32)
 	softmaxBF16  func(s *float32, stride uintptr, rows int, c float32, top, sum, alpha *float32, p *uint32)
 
+	// pairs makes n words, a multiple of 16, of an element of even and one of odd: with bf16 only.
+	pairs func(dst *uint32, even, odd *uint16, n int)
+
 	transpose func(dst *float32, dstStride uintptr, src *float32, srcStride uintptr, n int)                // see transposeGo
 	bias      func(dst *float32, dstStride uintptr, src *float32, srcStride uintptr, n int, scale float32) // see biasGo
 }

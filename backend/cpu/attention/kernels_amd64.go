@@ -15,7 +15,7 @@ var (
 		tile: [3]tileFunc{tileF32x1AVX512, tileF32x2AVX512, tileF32x3AVX512}, softmax: softmaxF32AVX512, softmaxRound: softmaxRoundAVX512,
 		transpose: transposeTail, bias: biasTail}
 	bf16Kernels = kernels{lanes: 16, vectors: 3, rows: 8, bf16: true,
-		tile: [3]tileFunc{tileBF16x1AVX512, tileBF16x2AVX512, tileBF16x3AVX512}, softmaxBF16: softmaxBF16AVX512,
+		tile: [3]tileFunc{tileBF16x1AVX512, tileBF16x2AVX512, tileBF16x3AVX512}, softmaxBF16: softmaxBF16AVX512, pairs: pairsAVX512,
 		transpose: transposeTail, bias: biasTail}
 )
 
@@ -100,3 +100,6 @@ func softmaxF32AVX512(s *float32, stride uintptr, rows int, c float32, top, sum,
 
 //go:noescape
 func softmaxBF16AVX512(s *float32, stride uintptr, rows int, c float32, top, sum, alpha *float32, p *uint32)
+
+//go:noescape
+func pairsAVX512(dst *uint32, even, odd *uint16, n int)

@@ -1077,3 +1077,28 @@ done:
 	VMOVUPS Z3, (R9)
 	VZEROUPPER
 	RET
+
+// func pairsAVX512(dst *uint32, even, odd *uint16, n int)
+TEXT ·pairsAVX512(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ even+8(FP), SI
+	MOVQ odd+16(FP), BX
+	MOVQ n+24(FP), CX
+	SHRQ $4, CX
+	JZ done
+
+loop:
+	VPMOVZXWD (SI), Z0
+	VPMOVZXWD (BX), Z1
+	VPSLLD $16, Z1, Z1
+	VPORD Z0, Z1, Z0
+	VMOVDQU32 Z0, (DI)
+	ADDQ $32, SI
+	ADDQ $32, BX
+	ADDQ $64, DI
+	DECQ CX
+	JNZ loop
+
+done:
+	VZEROUPPER
+	RET

@@ -123,8 +123,10 @@ func (r *runner) packV(dst []float32, batch, head, lo, hi int) {
 			continue
 		}
 		odd := src[off+p.V.Token : off+p.V.Token+p.D]
-		for i, v := range even {
-			out[i] = uint32(v) | uint32(odd[i])<<16
+		whole := len(even) &^ 15
+		r.k.pairs(&out[0], &even[0], &odd[0], whole)
+		for i := whole; i < len(even); i++ {
+			out[i] = uint32(even[i]) | uint32(odd[i])<<16
 		}
 	}
 }
