@@ -40,7 +40,6 @@ type job struct {
 	Name    string              `json:"name"`
 	Text    []byte              `json:"text"`
 	Options capi.CompileOptions `json:"options"`
-	Crash   bool                `json:"crash,omitempty"` // for tests
 }
 
 // Figures are what the compiler says of a program, for one device and one execution.
@@ -159,9 +158,6 @@ func start(s string) (*compiler, error) {
 }
 
 func (c *compiler) compile(j *job) (*Result, error) {
-	if j.Crash {
-		panic("a crash was asked for")
-	}
 	begin := time.Now()
 	e, err := c.topology.Compile(j.Text, capi.FormatMLIR, j.Options)
 	if err != nil {

@@ -22,6 +22,9 @@ const (
 	CrashOnInit   = "CRASH_ON_INIT"   // PJRT_Plugin_Initialize aborts, with the kind of message that XLA prints
 	SignalOnInit  = "SIGNAL_ON_INIT"  // PJRT_Plugin_Initialize reads address 0
 	ErrorOnInit   = "ERROR_ON_INIT"   // PJRT_Plugin_Initialize returns an error, as libtpu does when another process has the chips
+	HangOnInit    = "HANG_ON_INIT"    // PJRT_Plugin_Initialize never returns
+	NoDevices     = "NO_DEVICES"      // no fault: it compiles for any topology, and has no devices; see CrashOn
+	HangOnCompile = "HANG_ON_COMPILE" // PJRT_Compile never returns
 	WrapsAnother  = "WRAPS"           // a real plugin, whose functions fail as environment variables say; see Wrap
 	faultVariable = "GESSO_TEST_FAIL" // names a function that a wrapping plugin lets fail
 )
@@ -51,6 +54,9 @@ func Fake(t testing.TB, fault string, defines ...string) string {
 	}
 	return so
 }
+
+// CrashOn, given to Fake, makes PJRT_Compile abort the process for programs whose text has the word.
+func CrashOn(word string) string { return `CRASH_ON_COMPILE="` + word + `"` }
 
 // Wrap builds a plugin around the one at path. Fail lets its functions fail.
 func Wrap(t testing.TB, path string) string {
