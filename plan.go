@@ -64,6 +64,9 @@ func Plan(ctx context.Context, dir string, o PlanOptions) (*plan.Report, []*plan
 		return nil, nil, err
 	}
 	defer t.Close()
+	if n := len(t.Info.Kinds); o.Request.Placement.TP > n {
+		return nil, nil, fmt.Errorf("tensor parallelism over %d: %s has %d", o.Request.Placement.TP, topology, n)
+	}
 	all, err := t.Compile(ctx, g, po)
 	if err != nil {
 		return nil, nil, err

@@ -130,8 +130,8 @@ func (t *Target) obtain(ctx context.Context, p *pjrt.Program, cache *diskcache.C
 		if err := json.Unmarshal(e.Meta, &f); err != nil {
 			return err
 		}
-		if f.Arguments+f.Outputs == 0 {
-			return errors.New("an entry without figures") // a client's, which doesn't keep them
+		if f.Peak == 0 {
+			return errors.New("an entry without figures") // a client's, which doesn't keep them, or an older Gesso's
 		}
 		r = &aot.Result{Figures: f, Data: e.Data}
 		return nil

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/gesso-go/gesso/backend/pjrt/aot"
 )
@@ -20,11 +19,12 @@ type Report struct {
 	Components []ComponentReport `json:"components"`
 	Programs   []ProgramReport   `json:"programs"`
 
-	Need     int64    `json:"need_bytes"` // with all weights on the device
-	Fits     bool     `json:"fits"`
-	Change   string   `json:"change,omitempty"` // the smallest that makes it fit
-	Choices  []Choice `json:"choices"`
-	Problems []string `json:"problems,omitempty"` // programs that can't be compiled
+	Placement Placement `json:"placement"`  // that was asked for
+	Need      int64     `json:"need_bytes"` // of a device, so placed
+	Fits      bool      `json:"fits"`
+	Change    string    `json:"change,omitempty"` // the smallest that makes it fit
+	Choices   []Choice  `json:"choices"`
+	Problems  []string  `json:"problems,omitempty"` // programs that can't be compiled
 
 	StepFlops      float64 `json:"step_flops"`
 	StepBytes      float64 `json:"step_hbm_bytes"`
@@ -62,13 +62,6 @@ type ProgramReport struct {
 	Error     string  `json:"error,omitempty"`
 }
 
-// Choice is a way of placing weights, and what it needs of each device.
-type Choice struct {
-	Change string `json:"change"` // the flag; empty for none
-	Need   int64  `json:"need_bytes"`
-	Fits   bool   `json:"fits"`
-}
-
 // Judge puts together what the compiler says.
 func Judge(g *Generation, all []*Compiled, t *Target) *Report {
 	r := &Report{
@@ -77,7 +70,7 @@ func Judge(g *Generation, all []*Compiled, t *Target) *Report {
 		Formula: fmt.Sprintf("sum over programs of runs · max(flops / %.4g, HBM bytes / %.4g)", t.Chip.Flops, t.Chip.Bandwidth),
 	}
 	working := map[string]int64{}
-	var block int64 // the largest program with its weights twice: one runs while the next one's arrive
+	var blocks []part
 	for _, c := range all {
 		p := ProgramReport{
 			Name: c.Name, Component: c.Component, Runs: g.Times(c.Program), PerStep: c.PerStep(), Weights: c.Weights, Flops: Flops(c.Graph),
@@ -109,35 +102,16 @@ func Judge(g *Generation, all []*Compiled, t *Target) *Report {
 		r.PictureSeconds += p.Seconds * float64(p.Runs)
 		extra := max(0, p.Peak-p.Weights)
 		working[c.Component] = max(working[c.Component], extra)
-		block = max(block, 2*p.Weights+extra)
+		blocks = append(blocks, part{p.Weights, extra})
 		r.Programs = append(r.Programs, p)
 	}
 	r.PictureSeconds /= float64(max(1, g.Request.Images))
-	var resident, model, widest int64
+	var parts []part
 	for _, c := range g.Components {
 		w := working[c.Name]
 		r.Components = append(r.Components, ComponentReport{c.Name, c.Params, c.Weights, w})
-		resident += c.Weights
-		widest = max(widest, w)
-		model = max(model, c.Weights+w)
+		parts = append(parts, part{c.Weights, w})
 	}
-	r.Need = resident + widest
-	choose := func(change string, need int64) {
-		r.Choices = append(r.Choices, Choice{change, need, need <= r.Memory})
-	}
-	choose("", r.Need)
-	choose("offload model by model", model)
-	for n := int64(2); n <= int64(r.Devices); n *= 2 {
-		choose(fmt.Sprintf("tensor parallelism over %d", n), resident/n+widest)
-		choose(fmt.Sprintf("tensor parallelism over %d, offload model by model", n), (model-widest)/n+widest)
-	}
-	choose("offload block by block", block)
-	r.Fits = r.Choices[0].Fits
-	if !r.Fits {
-		r.Change = "no placement fits: a smaller picture, or a topology with more memory"
-		if i := slices.IndexFunc(r.Choices, func(c Choice) bool { return c.Fits }); i > 0 {
-			r.Change = r.Choices[i].Change
-		}
-	}
+	r.place(g.Request.Placement, needs{parts, blocks})
 	return r
 }

@@ -19,6 +19,7 @@ type Request struct {
 	DType             tensor.DType // Invalid means bf16
 	Mode              engine.Mode  // when recordings become programs
 	VAETiling         bool
+	Placement         Placement // of the weights
 }
 
 // Generation is what a generation runs.

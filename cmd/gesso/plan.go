@@ -27,6 +27,7 @@ type planFlags struct {
 	images, length, workers  int
 	trueCFG                  float64
 	vaeTiling, plain, asJSON bool
+	placement                plan.Placement
 }
 
 func (f *planFlags) register(s *pflag.FlagSet) {
@@ -74,12 +75,15 @@ func (f *planFlags) options() (o gesso.PlanOptions, devices []string, err error)
 			return o, nil, usagef("--%s %d: must not be negative", name, v)
 		}
 	}
+	if err := f.placement.Check(); err != nil {
+		return o, nil, usageError{err}
+	}
 	if f.images < 1 {
 		return o, nil, usagef("--num-images %d: must be at least 1", f.images)
 	}
 	o = gesso.PlanOptions{Plain: f.plain, Workers: f.workers, Request: plan.Request{
 		Height: f.height, Width: f.width, Steps: f.steps, Images: f.images, MaxSequenceLength: f.length, TrueCFGScale: f.trueCFG,
-		DType: d, Mode: mode, VAETiling: f.vaeTiling,
+		DType: d, Mode: mode, VAETiling: f.vaeTiling, Placement: f.placement,
 	}}
 	return o, devices, nil
 }
@@ -144,8 +148,8 @@ func newPlanCommand(env *environment) *cobra.Command {
 		Long: `Compiles every program of a generation for TPUs that this machine needn't have, and shows what the compiler says: memory of
 each program, whether all fits the device and what would make it fit, and an estimate of the time. The model's config.json
 files are enough; no weight is read. The compiler is libtpu (see gesso plugin). What was compiled stays in the cache, and is
-what a TPU host with the same libtpu loads. Offload and tensor parallelism, which the answer may name, are estimates:
-generate has neither yet.`,
+what a TPU host with the same libtpu loads. --offload and --tp, and the placements that the answer names, are estimates from
+the programs as they are: generate has neither yet.`,
 		Args: exactArgs(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var reports []*plan.Report
@@ -166,6 +170,8 @@ generate has neither yet.`,
 		},
 	}
 	f.register(cmd.Flags())
+	cmd.Flags().StringVar(&f.placement.Offload, "offload", "", "judge with one model, or one block, at a time on the device: model or block (an estimate)")
+	cmd.Flags().IntVar(&f.placement.TP, "tp", 1, "judge with weights divided among so many devices (an estimate)")
 	return cmd
 }
 
@@ -208,19 +214,22 @@ func printReport(env *environment, r *plan.Report) error {
 			return err
 		}
 	}
-	verdict := fmt.Sprintf("\nfits: %s of %s needed", sizeText(r.Need), sizeText(r.Memory))
+	verdict := fmt.Sprintf("\n%s: fits: %s of %s needed", r.Placement, sizeText(r.Need), sizeText(r.Memory))
 	if !r.Fits {
-		verdict = fmt.Sprintf("\ndoes not fit: %s of %s needed; smallest change: %s", sizeText(r.Need), sizeText(r.Memory), r.Change)
+		verdict = fmt.Sprintf("\n%s: does not fit: %s of %s needed; smallest change: %s", r.Placement, sizeText(r.Need), sizeText(r.Memory), r.Change)
 	}
 	if err := env.printf("%s\n", verdict); err != nil {
 		return err
 	}
-	for _, c := range r.Choices[1:] {
+	for _, c := range r.Choices {
 		fits := "fits"
 		if !c.Fits {
 			fits = "does not fit"
 		}
-		if err := env.printf("  %s: %s a device, %s\n", c.Change, sizeText(c.Need), fits); err != nil {
+		if c.Estimate {
+			fits += " (estimate; generate has no such placement yet)"
+		}
+		if err := env.printf("  %s: weights %s, in all %s a device, %s\n", c.Change, sizeText(c.Weights), sizeText(c.Need), fits); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gesso-go/gesso/backend/pjrt/aot"
 	"github.com/gesso-go/gesso/backend/pjrt/platform"
 	"github.com/gesso-go/gesso/backend/pjrt/plugintest"
 )
@@ -15,6 +16,9 @@ import (
 func TestMain(m *testing.M) {
 	if code, child := platform.Main(os.Stdout); child {
 		os.Exit(code)
+	}
+	if aot.Main() { // and the one in which programs are compiled
+		return
 	}
 	os.Exit(m.Run())
 }

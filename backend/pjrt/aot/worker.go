@@ -48,7 +48,7 @@ type Figures struct {
 	Outputs   int64     `json:"outputs"`
 	Alias     int64     `json:"alias"`
 	Temporary int64     `json:"temporary"`
-	Peak      int64     `json:"peak"` // arguments, results and temporaries at their highest
+	Peak      int64     `json:"allocated"` // of the device's memory: arguments, results and temporaries, padded
 	Code      int64     `json:"code"`
 	Flops     float64   `json:"flops"` // loop bodies count once
 	Cost      *hlo.Cost `json:"cost,omitempty"`
@@ -171,7 +171,11 @@ func (c *compiler) compile(j *job) (*Result, error) {
 		return nil, err
 	}
 	r.Arguments, r.Outputs, r.Alias, r.Temporary, r.Code = m.Arguments, m.Outputs, m.Alias, m.Temporary, m.GeneratedCode
-	r.Peak = max(m.Peak, m.Arguments+m.Temporary)
+	// The compiler's own peak counts weights twice that it fetches into the chip's own memory, and leaves results out
+	// where temporaries are larger.
+	if r.Peak = m.TotalAllocation; r.Peak == 0 {
+		r.Peak = m.Arguments + m.Outputs + m.Temporary - m.Alias
+	}
 	if a, err := e.CostAnalysis(); err == nil {
 		f, _ := a["flops"].(float32)
 		r.Flops = float64(f)

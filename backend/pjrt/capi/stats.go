@@ -5,7 +5,7 @@ type CompiledMemoryStats struct {
 	GeneratedCode, Arguments, Outputs, Alias, Temporary                     int64
 	HostGeneratedCode, HostArguments, HostOutputs, HostAlias, HostTemporary int64
 
-	Peak                   int64 // not comparable between platforms: XLA's CPU leaves temporaries out
+	Peak                   int64 // not comparable: XLA's CPU leaves temporaries out, libtpu counts what lies in the chip's own memory too
 	Total, TotalAllocation int64 // since 0.90
 	Indefinite             int64 // since 0.104
 	PeakUnpadded           int64 // since 0.104
