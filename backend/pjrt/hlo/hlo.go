@@ -45,6 +45,9 @@ func Count(code []byte) (*Cost, error) {
 	}
 	c := &counter{m: m, cost: &Cost{Kernels: map[string]int64{}}}
 	c.computation(m.computations[m.entry], 1, 0)
+	if c.visits > maxVisits {
+		return nil, fmt.Errorf("hlo: %w: its computations call each other without end", errProto)
+	}
 	parts := c.cost.Largest
 	sort.SliceStable(parts, func(i, j int) bool { return parts[i].HBM+parts[i].Cycles*100 > parts[j].HBM+parts[j].Cycles*100 })
 	c.cost.Largest = parts[:min(kept, len(parts))]
@@ -52,9 +55,13 @@ func Count(code []byte) (*Cost, error) {
 }
 
 type counter struct {
-	m    *module
-	cost *Cost
+	m      *module
+	cost   *Cost
+	visits int // of instructions
 }
+
+// maxVisits bounds the work for a module whose computations call each other many times; real ones have some thousands.
+const maxVisits = 1 << 20
 
 // access is a number of bytes in a memory space.
 type access struct{ bytes, space int64 }
@@ -108,6 +115,9 @@ func (c *counter) computation(comp *computation, times int64, depth int) {
 		return
 	}
 	for _, i := range comp.instructions {
+		if c.visits++; c.visits > maxVisits {
+			return
+		}
 		switch {
 		case i.opcode == "while":
 			trips := int64(1)

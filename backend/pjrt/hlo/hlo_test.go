@@ -186,6 +186,10 @@ func TestDamaged(t *testing.T) {
 func TestCircles(t *testing.T) {
 	call := func(id int64) []byte { return comp(id, 1, instr(1, "call", array(f32, 0, 1), nil, number(38, 3-id))) }
 	count(t, modul(call(1), call(2)))
+	wide := comp(1, 1, instr(1, "call", array(f32, 0, 1), nil, number(38, 1), number(38, 1), number(38, 1)))
+	if _, err := Count(modul(wide)); !errors.Is(err, errProto) {
+		t.Errorf("a computation that calls itself thrice: %v", err)
+	}
 	s := array(f32, 0, 1)
 	for range 2 * maxDepth {
 		s = tuple(s)

@@ -125,3 +125,26 @@ func TestNoAcceleratorIsQuick(t *testing.T) {
 		}
 	}
 }
+
+// A plugin that never comes back is given up, with its process: soon where there is no chip, later where there is one.
+func TestHangingPlugin(t *testing.T) {
+	long, short := probeTimeout, lookTimeout
+	t.Cleanup(func() { probeTimeout, lookTimeout = long, short })
+	probeTimeout, lookTimeout = 400*time.Millisecond, 200*time.Millisecond
+	so := plugintest.Fake(t, plugintest.HangOnInit)
+	f := machine(t, "GESSO_PLUGIN_TPU="+so)
+	f.Probe = probe
+	for _, s := range f.List(t.Context()) {
+		if s.Name == "tpu" && (!errors.Is(s.Err, ErrNoDevice) || s.Path != so) {
+			t.Errorf("no chip: %+v", s)
+		}
+	}
+	if _, err := f.examine(t.Context(), "tpu", so, withoutHardware("tpu")); err == nil || !strings.HasSuffix(err.Error(), "gave no answer within 200ms") {
+		t.Errorf("no chip: %v", err)
+	}
+	write(t, "0x1ae0\n", f.Root, "sys", "bus", "pci", "devices", "0000:00:05.0", "vendor")
+	write(t, "0x006f\n", f.Root, "sys", "bus", "pci", "devices", "0000:00:05.0", "device")
+	if _, _, err := f.Open(t.Context(), "tpu"); err == nil || !strings.Contains(err.Error(), so) || !strings.HasSuffix(err.Error(), "gave no answer within 400ms") {
+		t.Errorf("a chip: %v", err)
+	}
+}

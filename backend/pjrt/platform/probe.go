@@ -98,8 +98,12 @@ func look(r request) (Info, error) {
 	return info, c.Close()
 }
 
-// probeTimeout is how long a plugin may take to show its devices. One without hardware needs a second.
-const probeTimeout = 60 * time.Second
+// How long a plugin may take to show its devices, and to be looked at where there are none; the latter takes a second. Tests
+// change them.
+var (
+	probeTimeout = 60 * time.Second
+	lookTimeout  = 4 * time.Second
+)
 
 // probe tries a plugin in a child process, or in this one if the program doesn't call Main. env is added to the child's
 // environment, and says that there is no hardware: then no client is started.
@@ -121,7 +125,7 @@ func probe(ctx context.Context, name, path string, env []string) (Info, error) {
 	}
 	limit := probeTimeout
 	if !r.Client {
-		limit = 4 * time.Second // nothing to wait for
+		limit = lookTimeout
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
