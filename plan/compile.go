@@ -198,7 +198,7 @@ func (t *Target) Compile(ctx context.Context, g *Generation, o Options) ([]*Comp
 func weight(g *graph.Graph) int {
 	n := len(g.Nodes)
 	for _, node := range g.Nodes {
-		if node.Op == graph.Convolution {
+		if node.Op == graph.Convolution || node.Op == graph.UpsampleConv {
 			n += 20
 		}
 	}

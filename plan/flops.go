@@ -14,7 +14,7 @@ func Flops(g *graph.Graph) float64 {
 		case graph.Attention:
 			q, k := n.In[0].Shape, n.In[1].Shape
 			total += 4 * float64(q.Size()) * float64(k[1])
-		case graph.Convolution:
+		case graph.Convolution, graph.UpsampleConv: // the latter as if it were done after the upsampling
 			w := n.In[1].Shape // (O, C, KH, KW)
 			total += 2 * out * float64(w[1]*w[2]*w[3])
 		case graph.DotGeneral:

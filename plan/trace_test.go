@@ -27,6 +27,11 @@ func TestTraceSchnell(t *testing.T) {
 	for _, p := range g.Programs {
 		t.Logf("%-55s %-14s %v nodes %d weights %d MB in %d MB out %d MB", p.Name, p.Component, p.Runs, len(p.Graph.Nodes), p.Weights>>20, p.Inputs>>20, p.Outputs>>20)
 	}
+	for _, p := range g.Programs {
+		if p.Name == "vae.decoder.up_blocks.0.upsamplers.0.conv" && Flops(p.Graph) != 2*512*512*9*256*256 {
+			t.Errorf("%s: %g multiplications and additions", p.Name, Flops(p.Graph))
+		}
+	}
 	for _, c := range g.Components {
 		t.Logf("%s %d %d", c.Name, c.Weights, c.Params)
 	}
