@@ -69,12 +69,6 @@ func Run(ctx context.Context, o Options, each func(Row) error) error {
 	if err != nil {
 		return err
 	}
-	c, err := cpu.New(cpu.Options{Threads: o.Threads, ISA: o.ISA})
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	dev := c.Devices()[0]
 	most := map[tensor.DType]float64{}
 	for _, j := range jobs() {
 		if o.Match != nil && !o.Match.MatchString(j.name) {
@@ -84,17 +78,23 @@ func Run(ctx context.Context, o Options, each func(Row) error) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
+			c, err := cpu.New(cpu.Options{Threads: o.Threads, ISA: o.ISA}) // a new one has time to pack weights
+			if err != nil {
+				return err
+			}
+			threads, dev := c.Threads(), c.Devices()[0]
 			mid, best, err := measure(ctx, c, j, d, o.Seconds)
+			c.Close()
 			if err != nil {
 				return fmt.Errorf("%s %s: %w", j.name, d, err)
 			}
 			r := Row{
-				Name: j.name, Op: j.op.String(), DType: d.String(), Threads: c.Threads(), Shapes: j.shapes,
+				Name: j.name, Op: j.op.String(), DType: d.String(), Threads: threads, Shapes: j.shapes,
 				MS: mid.Seconds() * 1e3, Best: best.Seconds() * 1e3, GFLOPS: j.flops / mid.Seconds() / 1e9, Device: dev.Kind + " " + dev.Detail,
 			}
 			if j.flops > 0 {
 				if most[d] == 0 {
-					most[d] = peak.Measure(level, d, c.Threads())
+					most[d] = peak.Measure(level, d, threads)
 				}
 				r.Percent = 100 * r.GFLOPS * 1e9 / most[d]
 			}
