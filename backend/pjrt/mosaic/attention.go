@@ -10,6 +10,7 @@ type attentionShape struct {
 	heads, headSize int
 	queries, keys   int
 	scale           float64 // of the scores, times log2(e): the kernel works with powers of two; 1 if the queries are scaled
+	width           int     // of the result's rows, more than heads·headSize if others write beside attention; 0 for no more
 	tile            tile
 }
 

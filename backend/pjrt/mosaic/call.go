@@ -18,7 +18,8 @@ type kernel struct {
 	operands []graph.Type
 	result   graph.Type
 	cost     cost
-	vmem     int // bytes of the chip's own memory that it may use
+	vmem     int  // bytes of the chip's own memory that it may use
+	inPlace  bool // the result may lie where the first operand does
 }
 
 // cost is what the compiler takes over into its cost analysis.
@@ -67,9 +68,13 @@ func (k *kernel) write(w *stablehlo.Writer, args ...stablehlo.Value) (stablehlo.
 		}
 		names, types, layouts = append(names, a.Name), append(types, a.TypeText()), append(layouts, rowMajor(a.Type))
 	}
+	alias := ""
+	if k.inPlace {
+		alias = "output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [], operand_index = 0, operand_tuple_indices = []>], "
+	}
 	config := strings.ReplaceAll(k.config(), `"`, `\22`)
-	return w.Op(k.result, `stablehlo.custom_call @tpu_custom_call(%s) {backend_config = "%s", kernel_name = "%s", operand_layouts = [%s], result_layouts = [%s]} : (%s) -> %s`,
-		strings.Join(names, ", "), config, k.name, strings.Join(layouts, ", "), rowMajor(k.result), strings.Join(types, ", "), stablehlo.TypeText(k.result)), nil
+	return w.Op(k.result, `stablehlo.custom_call @tpu_custom_call(%s) {backend_config = "%s", kernel_name = "%s", %soperand_layouts = [%s], result_layouts = [%s]} : (%s) -> %s`,
+		strings.Join(names, ", "), config, k.name, alias, strings.Join(layouts, ", "), rowMajor(k.result), strings.Join(types, ", "), stablehlo.TypeText(k.result)), nil
 }
 
 func rowMajor(t graph.Type) string {
@@ -89,10 +94,11 @@ func typeOf(d tensor.DType, shape ...int) graph.Type { return graph.Type{DType: 
 // attentionKernel returns the kernel with its operands: the number of keys, q, k, v.
 func attentionKernel(s attentionShape) *kernel {
 	q, kv := typeOf(tensor.BF16, s.queries, s.heads*s.headSize), typeOf(tensor.BF16, s.keys, s.heads*s.headSize)
+	out := typeOf(tensor.BF16, s.queries, max(s.width, q.Shape[1]))
 	pairs := int64(s.queries) * int64(s.keys) * int64(s.heads)
 	return &kernel{
 		name: "gesso_attention", body: attentionBody(s),
-		operands: []graph.Type{typeOf(tensor.I32, 1), q, kv, kv}, result: q,
+		operands: []graph.Type{typeOf(tensor.I32, 1), q, kv, kv}, result: out,
 		cost: cost{Flops: 4 * pairs * int64(s.headSize), Transcendentals: pairs, Bytes: int64(2*q.Bytes() + 2*kv.Bytes())},
 		vmem: max(32<<20, s.vmemBytes()+8<<20),
 	}
@@ -106,7 +112,7 @@ func normRopeKernel(s normRopeShape, tableRows int) *kernel {
 		name: "gesso_norm_rope", body: normRopeBody(s),
 		operands: []graph.Type{x, typeOf(tensor.BF16, 1, s.headSize), table, table}, result: x,
 		cost: cost{Flops: 8 * n * int64(s.headSize), Transcendentals: n, Bytes: int64(2*x.Bytes() + 8*s.rows*s.headSize)},
-		vmem: 32 << 20,
+		vmem: 32 << 20, inPlace: true,
 	}
 }
 

@@ -403,7 +403,8 @@ func list(t *testing.T, s string) []int {
 	return out
 }
 
-// execute runs a kernel on matrices; the last is the result, whose rows begin as NaN.
+// execute runs a kernel on matrices; the last is the result, whose rows begin as NaN. If it is the first, the kernel works
+// in place: operand and result are one memory, and so are their blocks.
 func execute(t *testing.T, text string, scalars []float64, operands []cell) cell {
 	t.Helper()
 	functions := parseModule(t, text)
@@ -446,6 +447,9 @@ func execute(t *testing.T, text string, scalars []float64, operands []cell) cell
 				if r < x.shape[0] && c < x.shape[1] {
 					block.v[i] = x.v[r*x.shape[1]+c]
 				}
+			}
+			if k == len(operands)-1 && &x.v[0] == &operands[0].v[0] {
+				block = env[main.params[len(indices)]]
 			}
 			env[main.params[len(indices)+k]] = block
 			result, place = block, []int{row, lane}

@@ -150,10 +150,12 @@ func TestNormRope(t *testing.T) {
 				c.v[i], sn.v[i] = rounded("f32", math.Cos(angle)), rounded("f32", math.Sin(angle))
 				c.v[i+1], sn.v[i+1] = c.v[i], sn.v[i]
 			}
-			got := execute(t, normRopeBody(s), nil, []cell{x, w, c, sn, unset(s.rows, s.heads*d)})
 			want := normRopeReference(x, w, c, sn, s.heads, d, s.offset*s.block, s.eps, s.scale)
-			if e := compare(got.v, want); e > 3e-3 {
-				t.Errorf("relative error %.3g", e)
+			for _, out := range []cell{unset(s.rows, s.heads*d), x} { // and in place
+				got := execute(t, normRopeBody(s), nil, []cell{x, w, c, sn, out})
+				if e := compare(got.v, want); e > 3e-3 {
+					t.Errorf("relative error %.3g", e)
+				}
 			}
 		})
 	}
@@ -185,6 +187,31 @@ func TestNormModulate(t *testing.T) {
 		if e := compare(got.v, want); e > 3e-3 {
 			t.Errorf("%+v: relative error %.3g", s, e)
 		}
+	}
+}
+
+// Attention leaves the columns beside its own as they are.
+func TestAttentionBeside(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	s := attentionShape{heads: 2, headSize: 128, queries: 100, keys: 140, width: 640, scale: math.Log2E / 16, tile: tile{128, 128, true}}
+	const w = 256
+	q, k, v := random(r, "bf16", 3, s.queries, w), random(r, "bf16", 3, s.keys, w), random(r, "bf16", 1, s.keys, w)
+	o := random(r, "bf16", 1, s.queries, s.width)
+	before := append([]float64(nil), o.v...)
+	got := execute(t, attentionBody(s), []float64{float64(s.keys)}, []cell{q, k, v, o})
+	var own []float64
+	for i, x := range got.v {
+		if i%s.width < w {
+			own = append(own, x)
+		} else if x != before[i] {
+			t.Fatalf("element %d of row %d was written", i%s.width, i/s.width)
+		}
+	}
+	if e := compare(own, attentionReference(q, k, v, s.heads, s.headSize, 1./16)); e > 2.5e-3 {
+		t.Errorf("relative error %.3g", e)
+	}
+	if kernel := attentionKernel(s); kernel.result.Shape[1] != s.width {
+		t.Errorf("the result is %s", kernel.result)
 	}
 }
 

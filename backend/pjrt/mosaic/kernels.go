@@ -33,9 +33,10 @@ func Options(c Chip, kernels bool) stablehlo.Options {
 
 // writeAttention takes q (B, N, H, D), k and v (B, M, H, D).
 func (c Chip) writeAttention(w *stablehlo.Writer, n *graph.Node, in []stablehlo.Value, kernels bool) (stablehlo.Value, error) {
-	scale := n.Attr.(attentionAttr).scale
+	a := n.Attr.(attentionAttr)
+	scale := a.scale
 	s, ok := c.attentionShape(n)
-	s.scale = scale
+	s.scale, s.width = scale, a.width
 	if !kernels || !ok || s.vmemBytes() > c.vmem {
 		return c.writePlain(w, n, in, scale)
 	}

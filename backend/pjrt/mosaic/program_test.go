@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/gesso-go/gesso/backend/pjrt/stablehlo"
+	"github.com/gesso-go/gesso/graph"
+	"github.com/gesso-go/gesso/tensor"
 )
 
 // Programs call the kernels: attention, norm and rotation of queries and of keys, norm and modulation. Without kernels,
@@ -29,6 +31,40 @@ func TestProgram(t *testing.T) {
 		}
 		if strings.Contains(text, "custom_call") || strings.Count(text, "stablehlo.while") != 2 {
 			t.Errorf("%s without kernels:\n%s", c.Generation, text)
+		}
+	}
+}
+
+// An activation is stored before the next product; attention is not copied to what is joined to it, but written there.
+func TestLayout(t *testing.T) {
+	const tokens, heads, size, hidden = 160, 2, 128, 384
+	in := func(i int, shape ...int) *graph.Node {
+		return graph.NewInput(i, graph.Type{DType: tensor.BF16, Shape: shape})
+	}
+	inputs := []*graph.Node{
+		in(0, 1, tokens, heads, size), in(1, 1, tokens, heads*size), in(2, hidden, heads*size), in(3, 64, hidden), in(4, 64, heads*size+hidden),
+	}
+	b := &graph.Builder{}
+	o := b.Reshape(b.Make(graph.Attention, graph.AttentionAttr{Scale: 0.125}, inputs[0], inputs[0], inputs[0]), 1, tokens, heads*size)
+	h := b.Make(graph.Linear, graph.LinearAttr{Act: graph.ActGeluTanh}, inputs[1], inputs[2])
+	two := b.Make(graph.Linear, graph.LinearAttr{}, h, inputs[3])
+	joined := b.Make(graph.Concatenate, graph.ConcatenateAttr{Axis: 2}, o, h)
+	out := b.Make(graph.Add, nil, two, b.Make(graph.Linear, graph.LinearAttr{}, joined, inputs[4]))
+	g, err := graph.New("layout", inputs, []*graph.Node{out})
+	if err != nil || b.Err != nil {
+		t.Fatal(err, b.Err)
+	}
+	for _, kernels := range []bool{true, false} {
+		text, err := stablehlo.Text(g, Options(chips[0], kernels))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(text, "optimization_barrier"); n != 1 {
+			t.Errorf("%d barriers, expected 1", n)
+		}
+		update := strings.Contains(text, "dynamic_update_slice") && strings.Contains(text, "-> tensor<160x640xbf16>")
+		if joins := strings.Contains(text, "concatenate"); kernels && (joins || !update) || !kernels && !joins {
+			t.Errorf("kernels %v:\n%s", kernels, text)
 		}
 	}
 }

@@ -9,7 +9,10 @@ import (
 )
 
 // attentionAttr replaces graph.AttentionAttr of attention that this package writes.
-type attentionAttr struct{ scale float64 } // times log2(e); 1 where the queries are scaled
+type attentionAttr struct {
+	scale float64 // times log2(e); 1 where the queries are scaled
+	width int     // of the result's rows, of which attention is the first H·D numbers and the rest is unset; 0 for no more
+}
 
 // normRopeAttr is the attribute of a rope whose operands are x (B, N, H, D), the norm's weight (D), cos and sin: norm and
 // rotation in one.
@@ -29,7 +32,9 @@ func appendFloats(b []byte, vs ...float64) []byte {
 	return b
 }
 
-func (a attentionAttr) AppendKey(b []byte) []byte    { return appendFloats(append(b, 'm'), a.scale) }
+func (a attentionAttr) AppendKey(b []byte) []byte {
+	return appendFloats(append(b, 'm'), a.scale, float64(a.width))
+}
 func (a normModulateAttr) AppendKey(b []byte) []byte { return appendFloats(append(b, 'm'), a.eps) }
 func (a normRopeAttr) AppendKey(b []byte) []byte {
 	return appendFloats(a.norm.AppendKey(append(b, 'm')), a.scale, float64(a.first))
@@ -97,11 +102,11 @@ func (r *rewriter) node(n *graph.Node) *graph.Node {
 		}
 	case graph.Attention:
 		if r.attends(n) {
-			scale := n.Attr.(graph.AttentionAttr).Scale * math.Log2E
-			if r.foldable(n.In[0]) && !r.plain && r.covers(n) {
-				scale = 1
-			}
-			return &graph.Node{Op: n.Op, Attr: attentionAttr{scale}, In: []*graph.Node{r.new(n.In[0]), r.new(n.In[1]), r.new(n.In[2])}, Type: n.Type}
+			return r.attention(n, 0, n.Type)
+		}
+	case graph.Linear:
+		if m := r.stored(n); m != nil {
+			return m
 		}
 	case graph.Modulate:
 		if m := r.modulate(n); m != nil {
@@ -109,6 +114,9 @@ func (r *rewriter) node(n *graph.Node) *graph.Node {
 		}
 	case graph.Concatenate:
 		if m := r.join(n); m != nil {
+			return m
+		}
+		if m := r.beside(n); m != nil {
 			return m
 		}
 	}
@@ -122,6 +130,15 @@ func (r *rewriter) node(n *graph.Node) *graph.Node {
 		return n
 	}
 	return &graph.Node{Op: n.Op, Attr: n.Attr, In: in, Type: n.Type}
+}
+
+// attention is n with a result of type t, whose rows are of the given width.
+func (r *rewriter) attention(n *graph.Node, width int, t graph.Type) *graph.Node {
+	scale := n.Attr.(graph.AttentionAttr).Scale * math.Log2E
+	if r.foldable(n.In[0]) && !r.plain && r.covers(n) {
+		scale = 1
+	}
+	return &graph.Node{Op: n.Op, Attr: attentionAttr{scale, width}, In: []*graph.Node{r.new(n.In[0]), r.new(n.In[1]), r.new(n.In[2])}, Type: t}
 }
 
 // attends reports whether this package writes an attention, as a kernel or in plain operations.
