@@ -23,7 +23,8 @@ type cluster struct {
 	ops    []micro
 	regs   int // registers needed; register 0 holds the producer's segment if there is a producer
 	fed    bool
-	direct int // the store that the last operation writes itself, or -1
+	direct int  // the store that the last operation writes itself, or -1
+	bare   bool // nothing but the producer's own value, its bias and activation included, stored densely
 
 	// whole, if there, is all that the cluster does, on bfloat16 words in memory: its operands in order.
 	whole    func(fn *vec.Funcs, dst []uint16, x [3][]uint16)
@@ -105,6 +106,13 @@ func (c *cluster) eval(f *frame, r *registers, flat, n int, acc []float32) {
 		c.piece(f, r, at/inner, i, m)
 		done += m
 	}
+}
+
+// memory returns where a bare cluster's n elements from flat on go.
+func (c *cluster) memory(f *frame, flat, n int) []byte {
+	v := &c.stores[0].view
+	size := v.dtype.Size()
+	return f.mem[v.st.slot][(v.offset+flat)*size:][:n*size]
 }
 
 // evalWhole is eval of a cluster that one kernel does.

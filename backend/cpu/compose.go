@@ -73,6 +73,7 @@ func compose(fn *vec.Funcs, g *group, view, place func(*graph.Node) view, stored
 			k++
 		}
 	}
+	b.c.bare = g.anchor != nil && len(g.nodes) == 1 && len(b.c.stores) == 1 && b.c.stores[0].view.dense()
 	b.leaveToStores()
 	b.asWhole()
 	b.allocate()

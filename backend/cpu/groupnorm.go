@@ -3,6 +3,7 @@ package cpu
 import (
 	"github.com/gesso-go/gesso/backend/cpu/vec"
 	"github.com/gesso-go/gesso/graph"
+	"github.com/gesso-go/gesso/tensor"
 )
 
 // momentRows is how many positions are summed before sums are merged. It is fixed, and the merges have a fixed order, so
@@ -20,8 +21,7 @@ func (p *planner) groupNorm(n *graph.Node, a graph.GroupNormAttr) source {
 	positions := n.Shape.Size() / max(batch*channels, 1)
 	pieces := (positions + momentRows - 1) / momentRows
 	moments := make([]vec.Moments, batch*pieces*a.Groups)
-	// What is applied to each channel of each image: (x-mean)·scale+bias. The mean comes off first: where it is large,
-	// x·scale+shift would lose digits.
+	// What is applied to each channel of each image: (x-mean)·scale+bias.
 	mean, scale := make([]float32, batch*channels), make([]float32, batch*channels)
 	// A segment is several positions, so that few channels make no short segments.
 	rows := max(1, chunk/max(channels, 1))
@@ -30,14 +30,19 @@ func (p *planner) groupNorm(n *graph.Node, a graph.GroupNormAttr) source {
 	run := func(c *cluster) func(f *frame) error {
 		var current *frame
 		var offset []float32
+		words := x.dtype == tensor.BF16
 		measure := func(worker, lo, hi int) {
 			s := &client.scratch[worker]
-			scratch := room(&s.row, 4*channels)
+			scratch := room(&s.row, 3*channels)
 			for i := lo; i < hi; i++ {
 				b, first := i/pieces, i%pieces*momentRows
 				count := min(momentRows, positions-first) * channels
-				in := floats(fn, &x, current.mem[x.st.slot], x.offset+(b*positions+first)*channels, count, &s.alt)
-				fn.GroupMoments(moments[i*a.Groups:(i+1)*a.Groups], in, channels, scratch)
+				at, out := x.offset+(b*positions+first)*channels, moments[i*a.Groups:(i+1)*a.Groups]
+				if mem := current.mem[x.st.slot]; words {
+					fn.GroupMomentsBF16(out, elements[uint16](mem, at, count), channels, scratch)
+				} else {
+					fn.GroupMoments(out, floats(fn, &x, mem, at, count, &s.alt), channels, scratch)
+				}
 			}
 		}
 		apply := func(worker, lo, hi int) {
@@ -46,15 +51,18 @@ func (p *planner) groupNorm(n *graph.Node, a graph.GroupNormAttr) source {
 				b, first := i/segments, i%segments*rows
 				count := min(rows, positions-first) * channels
 				at := (b*positions + first) * channels
-				in := floats(fn, &x, current.mem[x.st.slot], x.offset+at, count, &s.alt)
-				out := room(&s.row, count)
 				m, s2 := mean[b*channels:(b+1)*channels], scale[b*channels:(b+1)*channels]
-				for j := 0; j < count; j += channels {
-					row := out[j : j+channels]
-					fn.Sub(row, in[j:j+channels], m)
-					fn.FMA(row, row, s2, offset)
+				mem := current.mem[x.st.slot]
+				switch {
+				case c.bare && words:
+					fn.CentredBF16(elements[uint16](c.memory(current, at, count), 0, count), elements[uint16](mem, x.offset+at, count), m, s2, offset, a.Silu)
+				case c.bare && x.dtype == tensor.F32:
+					fn.Centred(elements[float32](c.memory(current, at, count), 0, count), elements[float32](mem, x.offset+at, count), m, s2, offset, a.Silu)
+				default:
+					out := room(&s.row, count)
+					fn.Centred(out, floats(fn, &x, mem, x.offset+at, count, &s.alt), m, s2, offset, false)
+					c.eval(current, s, at, count, out)
 				}
-				c.eval(current, s, at, count, out)
 			}
 		}
 		return func(f *frame) error {
@@ -70,13 +78,9 @@ func (p *planner) groupNorm(n *graph.Node, a graph.GroupNormAttr) source {
 						total[g].Merge(part[g])
 					}
 				}
-				for ch := range channels {
-					m := &total[ch/(channels/a.Groups)]
-					mean[b*channels+ch] = float32(m.Mean)
-					scale[b*channels+ch] = float32(m.Rstd(a.Eps) * float64(w[ch]))
-				}
+				vec.GroupScale(mean[b*channels:(b+1)*channels], scale[b*channels:(b+1)*channels], total, w, a.Eps)
 			}
-			client.par.For(batch*segments, max(1, 8*chunk/(rows*channels)), apply)
+			client.par.For(batch*segments, rowGrain(batch*segments, rows*channels), apply)
 			return nil
 		}
 	}

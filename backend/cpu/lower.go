@@ -142,16 +142,13 @@ func takeOvers(c *cluster, x *source) []takeOver {
 	return list
 }
 
-// passGrain is how many elements a worker takes at once.
-const passGrain = 16 * chunk
-
 // pass evaluates the cluster over its whole space.
 func (c *cluster) pass(client *Client) func(f *frame) error {
 	var current *frame
 	piece := func(worker, lo, hi int) { c.eval(current, &client.scratch[worker], lo, hi-lo, nil) }
 	return func(f *frame) error {
 		current = f
-		client.par.For(c.size, passGrain, piece)
+		client.par.For(c.size, chunk*rowGrain(c.size/chunk, chunk), piece)
 		return nil
 	}
 }

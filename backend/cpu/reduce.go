@@ -30,7 +30,7 @@ func (p *planner) reduce(n *graph.Node) {
 	width := x.shape.Size() / rows
 	client, fn, most := p.c, p.c.vec, n.Attr.(graph.ReduceAttr).Kind == graph.ReduceMax
 	p.add(n.Op, func(f *frame) error {
-		client.par.For(rows, rowGrain(width), func(worker, lo, hi int) {
+		client.par.For(rows, rowGrain(rows, width), func(worker, lo, hi int) {
 			s := &client.scratch[worker]
 			var out [1]float32
 			for i := lo; i < hi; i++ {

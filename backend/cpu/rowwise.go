@@ -27,8 +27,11 @@ func floats(fn *vec.Funcs, v *view, mem []byte, offset, n int, buf *[]float32) [
 	return out
 }
 
-// rowGrain is how many rows of the given width a worker takes at once.
-func rowGrain(width int) int { return max(1, 8*chunk/max(width, 1)) }
+// rowGrain is how many of n rows of the given width a worker takes at once: so many that taking them costs nothing, and so
+// few that the workers end together.
+func rowGrain(n, width int) int {
+	return max(1, 8*chunk/max(width, 1), min(n/256, 64*chunk/max(width, 1)))
+}
 
 // rowKernel computes dst, one row, from x; at is the row's number.
 type rowKernel func(f *frame, r *registers, dst, x []float32, at int)
@@ -53,7 +56,7 @@ func (p *planner) byRows(x view, r rows, others []view, begin func(f *frame), ke
 			if begin != nil {
 				begin(f)
 			}
-			client.par.For(r.n, rowGrain(r.width), piece)
+			client.par.For(r.n, rowGrain(r.n, r.width), piece)
 			return nil
 		}
 	}

@@ -150,10 +150,10 @@ func testGoldens(t *testing.T, path string) {
 					}
 				}
 				m := make([]Moments, 4)
-				f.GroupMoments(m, last, channels, make([]float32, 4*channels))
-				scale, shift := make([]float32, channels), make([]float32, channels)
-				GroupScaleShift(scale, shift, m, gw, gb, 1e-6)
-				f.ScaleShift(last, last, scale, shift)
+				f.GroupMoments(m, last, channels, make([]float32, 3*channels))
+				mean, scale := make([]float32, channels), make([]float32, channels)
+				GroupScale(mean, scale, m, gw, 1e-6)
+				f.Centred(last, last, mean, scale, gb, false)
 				f.round(d, last)
 				got := make([]float32, channels*pixels)
 				for c := range channels {

@@ -64,6 +64,12 @@ var kernelsAVX2 = kernels{
 	modulate:        modulateAVX2,
 	modulateBF16:    modulateBF16AVX2,
 	modulateF16:     modulateF16AVX2,
+	moments:         momentsAVX2,
+	centred:         centredAVX2,
+	centredSilu:     centredSiluAVX2,
+	momentsBF16:     momentsBF16AVX2Tail,
+	centredBF16:     centredBF16AVX2Tail,
+	centredSiluBF16: centredSiluBF16AVX2Tail,
 }
 
 //go:noescape
@@ -289,6 +295,54 @@ func modulateBF16AVX2(dst, x, scale, shift *float32, n int)
 //go:noescape
 func modulateF16AVX2(dst, x, scale, shift *float32, n int)
 
+//go:noescape
+func momentsAVX2(sum, squares, c, x0, x1, x2, x3 *float32, n int)
+
+//go:noescape
+func centredAVX2(dst, x, mean, scale, offset *float32, n int)
+
+//go:noescape
+func centredSiluAVX2(dst, x, mean, scale, offset *float32, n int)
+
+//go:noescape
+func momentsBF16AVX2(sum, squares, c *float32, x0, x1, x2, x3 *uint16, n int)
+
+func momentsBF16AVX2Tail(sum, squares, c *float32, x0, x1, x2, x3 *uint16, n int) {
+	m := n &^ 7
+	if m > 0 {
+		momentsBF16AVX2(sum, squares, c, x0, x1, x2, x3, m)
+	}
+	if m < n {
+		momentsBF16Go(at(sum, m), at(squares, m), at(c, m), at(x0, m), at(x1, m), at(x2, m), at(x3, m), n-m)
+	}
+}
+
+//go:noescape
+func centredBF16AVX2(dst, x *uint16, mean, scale, offset *float32, n int)
+
+func centredBF16AVX2Tail(dst, x *uint16, mean, scale, offset *float32, n int) {
+	m := n &^ 7
+	if m > 0 {
+		centredBF16AVX2(dst, x, mean, scale, offset, m)
+	}
+	if m < n {
+		centredBF16Go(at(dst, m), at(x, m), at(mean, m), at(scale, m), at(offset, m), n-m)
+	}
+}
+
+//go:noescape
+func centredSiluBF16AVX2(dst, x *uint16, mean, scale, offset *float32, n int)
+
+func centredSiluBF16AVX2Tail(dst, x *uint16, mean, scale, offset *float32, n int) {
+	m := n &^ 7
+	if m > 0 {
+		centredSiluBF16AVX2(dst, x, mean, scale, offset, m)
+	}
+	if m < n {
+		centredSiluBF16Go(at(dst, m), at(x, m), at(mean, m), at(scale, m), at(offset, m), n-m)
+	}
+}
+
 var kernelsAVX512 = kernels{
 	neg:             negAVX512,
 	abs:             absAVX512,
@@ -351,6 +405,12 @@ var kernelsAVX512 = kernels{
 	modulate:        modulateAVX512,
 	modulateBF16:    modulateBF16AVX512,
 	modulateF16:     modulateF16AVX512,
+	moments:         momentsAVX512,
+	centred:         centredAVX512,
+	centredSilu:     centredSiluAVX512,
+	momentsBF16:     momentsBF16AVX512,
+	centredBF16:     centredBF16AVX512,
+	centredSiluBF16: centredSiluBF16AVX512,
 }
 
 //go:noescape
@@ -535,3 +595,21 @@ func modulateBF16AVX512(dst, x, scale, shift *float32, n int)
 
 //go:noescape
 func modulateF16AVX512(dst, x, scale, shift *float32, n int)
+
+//go:noescape
+func momentsAVX512(sum, squares, c, x0, x1, x2, x3 *float32, n int)
+
+//go:noescape
+func centredAVX512(dst, x, mean, scale, offset *float32, n int)
+
+//go:noescape
+func centredSiluAVX512(dst, x, mean, scale, offset *float32, n int)
+
+//go:noescape
+func momentsBF16AVX512(sum, squares, c *float32, x0, x1, x2, x3 *uint16, n int)
+
+//go:noescape
+func centredBF16AVX512(dst, x *uint16, mean, scale, offset *float32, n int)
+
+//go:noescape
+func centredSiluBF16AVX512(dst, x *uint16, mean, scale, offset *float32, n int)

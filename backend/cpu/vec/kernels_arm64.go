@@ -64,6 +64,12 @@ var kernelsNEON = kernels{
 	modulate:        modulateNEONAll,
 	modulateBF16:    modulateBF16NEONAll,
 	modulateF16:     modulateF16NEONAll,
+	moments:         momentsNEONAll,
+	centred:         centredNEONAll,
+	centredSilu:     centredSiluNEONAll,
+	momentsBF16:     momentsBF16NEONAll,
+	centredBF16:     centredBF16NEONAll,
+	centredSiluBF16: centredSiluBF16NEONAll,
 }
 
 //go:noescape
@@ -868,5 +874,83 @@ func modulateF16NEONAll(dst, x, scale, shift *float32, n int) {
 	}
 	if m < n {
 		modulateF16Go(at(dst, m), at(x, m), at(scale, m), at(shift, m), n-m)
+	}
+}
+
+//go:noescape
+func momentsNEON(sum, squares, c, x0, x1, x2, x3 *float32, n int)
+
+func momentsNEONAll(sum, squares, c, x0, x1, x2, x3 *float32, n int) {
+	m := n &^ 3
+	if m > 0 {
+		momentsNEON(sum, squares, c, x0, x1, x2, x3, m)
+	}
+	if m < n {
+		momentsGo(at(sum, m), at(squares, m), at(c, m), at(x0, m), at(x1, m), at(x2, m), at(x3, m), n-m)
+	}
+}
+
+//go:noescape
+func centredNEON(dst, x, mean, scale, offset *float32, n int)
+
+func centredNEONAll(dst, x, mean, scale, offset *float32, n int) {
+	m := n &^ 3
+	if m > 0 {
+		centredNEON(dst, x, mean, scale, offset, m)
+	}
+	if m < n {
+		centredGo(at(dst, m), at(x, m), at(mean, m), at(scale, m), at(offset, m), n-m)
+	}
+}
+
+//go:noescape
+func centredSiluNEON(dst, x, mean, scale, offset *float32, n int)
+
+func centredSiluNEONAll(dst, x, mean, scale, offset *float32, n int) {
+	m := n &^ 3
+	if m > 0 {
+		centredSiluNEON(dst, x, mean, scale, offset, m)
+	}
+	if m < n {
+		centredSiluGo(at(dst, m), at(x, m), at(mean, m), at(scale, m), at(offset, m), n-m)
+	}
+}
+
+//go:noescape
+func momentsBF16NEON(sum, squares, c *float32, x0, x1, x2, x3 *uint16, n int)
+
+func momentsBF16NEONAll(sum, squares, c *float32, x0, x1, x2, x3 *uint16, n int) {
+	m := n &^ 3
+	if m > 0 {
+		momentsBF16NEON(sum, squares, c, x0, x1, x2, x3, m)
+	}
+	if m < n {
+		momentsBF16Go(at(sum, m), at(squares, m), at(c, m), at(x0, m), at(x1, m), at(x2, m), at(x3, m), n-m)
+	}
+}
+
+//go:noescape
+func centredBF16NEON(dst, x *uint16, mean, scale, offset *float32, n int)
+
+func centredBF16NEONAll(dst, x *uint16, mean, scale, offset *float32, n int) {
+	m := n &^ 3
+	if m > 0 {
+		centredBF16NEON(dst, x, mean, scale, offset, m)
+	}
+	if m < n {
+		centredBF16Go(at(dst, m), at(x, m), at(mean, m), at(scale, m), at(offset, m), n-m)
+	}
+}
+
+//go:noescape
+func centredSiluBF16NEON(dst, x *uint16, mean, scale, offset *float32, n int)
+
+func centredSiluBF16NEONAll(dst, x *uint16, mean, scale, offset *float32, n int) {
+	m := n &^ 3
+	if m > 0 {
+		centredSiluBF16NEON(dst, x, mean, scale, offset, m)
+	}
+	if m < n {
+		centredSiluBF16Go(at(dst, m), at(x, m), at(mean, m), at(scale, m), at(offset, m), n-m)
 	}
 }

@@ -3202,3 +3202,366 @@ loop:
 	SUBS $4, R8
 	BGT loop
 	RET
+
+// func momentsNEON(sum, squares, c, x0, x1, x2, x3 *float32, n int)
+// adds x-c to sum and (x-c)² to squares, for four rows x
+TEXT ·momentsNEON(SB), NOSPLIT, $0-64
+	MOVD sum+0(FP), R0
+	MOVD squares+8(FP), R1
+	MOVD c+16(FP), R2
+	MOVD x0+24(FP), R3
+	MOVD x1+32(FP), R4
+	MOVD x2+40(FP), R5
+	MOVD x3+48(FP), R6
+	MOVD n+56(FP), R8
+
+loop:
+	WORD $0x3dc00000 // LDR Q0, [R0, #0]
+	WORD $0x3dc00021 // LDR Q1, [R1, #0]
+	WORD $0x3dc00042 // LDR Q2, [R2, #0]
+	WORD $0x3dc00063 // LDR Q3, [R3, #0]
+	WORD $0x4ea2d463 // SUB V3, V3, V2
+	WORD $0x4e23d400 // ADD V0, V0, V3
+	WORD $0x4e23cc61 // FMA V1, V3, V3
+	WORD $0x3dc00083 // LDR Q3, [R4, #0]
+	WORD $0x4ea2d463 // SUB V3, V3, V2
+	WORD $0x4e23d400 // ADD V0, V0, V3
+	WORD $0x4e23cc61 // FMA V1, V3, V3
+	WORD $0x3dc000a3 // LDR Q3, [R5, #0]
+	WORD $0x4ea2d463 // SUB V3, V3, V2
+	WORD $0x4e23d400 // ADD V0, V0, V3
+	WORD $0x4e23cc61 // FMA V1, V3, V3
+	WORD $0x3dc000c3 // LDR Q3, [R6, #0]
+	WORD $0x4ea2d462 // SUB V2, V3, V2
+	WORD $0x4e22d400 // ADD V0, V0, V2
+	WORD $0x4e22cc41 // FMA V1, V2, V2
+	WORD $0x3d800000 // STR Q0, [R0, #0]
+	WORD $0x3d800021 // STR Q1, [R1, #0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	ADD $16, R3
+	ADD $16, R4
+	ADD $16, R5
+	ADD $16, R6
+	SUBS $4, R8
+	BGT loop
+	RET
+
+// func centredNEON(dst, x, mean, scale, offset *float32, n int)
+// (x-mean)·scale+offset
+TEXT ·centredNEON(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD mean+16(FP), R2
+	MOVD scale+24(FP), R3
+	MOVD offset+32(FP), R4
+	MOVD n+40(FP), R8
+
+loop:
+	WORD $0x3dc00020 // LDR Q0, [R1, #0]
+	WORD $0x3dc00041 // LDR Q1, [R2, #0]
+	WORD $0x4ea1d400 // SUB V0, V0, V1
+	WORD $0x3dc00061 // LDR Q1, [R3, #0]
+	WORD $0x3dc00082 // LDR Q2, [R4, #0]
+	WORD $0x4e21cc02 // FMA V2, V0, V1
+	WORD $0x3d800002 // STR Q2, [R0, #0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	ADD $16, R3
+	ADD $16, R4
+	SUBS $4, R8
+	BGT loop
+	RET
+
+// func centredSiluNEON(dst, x, mean, scale, offset *float32, n int)
+// silu of (x-mean)·scale+offset, rounded before
+TEXT ·centredSiluNEON(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD mean+16(FP), R2
+	MOVD scale+24(FP), R3
+	MOVD offset+32(FP), R4
+	MOVD n+40(FP), R8
+	MOVW $0x3f800000, R9
+	VDUP R9, V31.S4
+	MOVW $0x80000000, R9
+	VDUP R9, V30.S4
+	MOVW $0xc2d00000, R9
+	VDUP R9, V29.S4
+	MOVW $0x42b20000, R9
+	VDUP R9, V28.S4
+	MOVW $0x3fb8aa3b, R9
+	VDUP R9, V27.S4
+	MOVW $0x3f318000, R9
+	VDUP R9, V26.S4
+	MOVW $0xb95e8083, R9
+	VDUP R9, V25.S4
+	MOVW $0x39506967, R9
+	VDUP R9, V24.S4
+	MOVW $0x3ab743ce, R9
+	VDUP R9, V23.S4
+	MOVW $0x3c088908, R9
+	VDUP R9, V22.S4
+	MOVW $0x3d2aa9c1, R9
+	VDUP R9, V21.S4
+	MOVW $0x3e2aaaaa, R9
+	VDUP R9, V20.S4
+	MOVW $0x3f000000, R9
+	VDUP R9, V19.S4
+
+loop:
+	WORD $0x3dc00020 // LDR Q0, [R1, #0]
+	WORD $0x3dc00041 // LDR Q1, [R2, #0]
+	WORD $0x4ea1d400 // SUB V0, V0, V1
+	WORD $0x3dc00061 // LDR Q1, [R3, #0]
+	WORD $0x3dc00082 // LDR Q2, [R4, #0]
+	WORD $0x4e21cc02 // FMA V2, V0, V1
+	WORD $0x6e3e1c40 // XOR V0, V2, V30
+	WORD $0x6ea0e7a1 // FCMGT V1, V29, V0
+	WORD $0x6e601fa1 // BSL V1, V29, V0
+	WORD $0x6ebce420 // FCMGT V0, V1, V28
+	WORD $0x6e611f80 // BSL V0, V28, V1
+	WORD $0x6e3bdc01 // MUL V1, V0, V27
+	WORD $0x4e218821 // FRINTN V1, V1, V0
+	WORD $0x4ebacc20 // FNMA V0, V1, V26
+	WORD $0x4eb9cc20 // FNMA V0, V1, V25
+	WORD $0x4eb71ee3 // MOV V3, V23, V23
+	WORD $0x4e20cf03 // FMA V3, V24, V0
+	WORD $0x4eb61ec4 // MOV V4, V22, V22
+	WORD $0x4e20cc64 // FMA V4, V3, V0
+	WORD $0x4eb51ea3 // MOV V3, V21, V21
+	WORD $0x4e20cc83 // FMA V3, V4, V0
+	WORD $0x4eb41e84 // MOV V4, V20, V20
+	WORD $0x4e20cc64 // FMA V4, V3, V0
+	WORD $0x4eb31e63 // MOV V3, V19, V19
+	WORD $0x4e20cc83 // FMA V3, V4, V0
+	WORD $0x6e20dc04 // MUL V4, V0, V0
+	WORD $0x4e24cc60 // FMA V0, V3, V4
+	WORD $0x4e3fd400 // ADD V0, V0, V31
+	WORD $0x4e21a821 // FCVTNS V1, V1, V0
+	WORD $0x4f3f0423 // SSHR #1 V3, V1, V0
+	WORD $0x4f375464 // SHL #23 V4, V3, V0
+	WORD $0x4ebf8484 // IADD V4, V4, V31
+	WORD $0x6e24dc00 // MUL V0, V0, V4
+	WORD $0x6ea38421 // ISUB V1, V1, V3
+	WORD $0x4f375421 // SHL #23 V1, V1, V0
+	WORD $0x4ebf8421 // IADD V1, V1, V31
+	WORD $0x6e21dc00 // MUL V0, V0, V1
+	WORD $0x4e3fd400 // ADD V0, V0, V31
+	WORD $0x6e20fc40 // DIV V0, V2, V0
+	WORD $0x3d800000 // STR Q0, [R0, #0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	ADD $16, R3
+	ADD $16, R4
+	SUBS $4, R8
+	BGT loop
+	RET
+
+// func momentsBF16NEON(sum, squares, c *float32, x0, x1, x2, x3 *uint16, n int)
+// adds x-c to sum and (x-c)² to squares, for four rows x
+TEXT ·momentsBF16NEON(SB), NOSPLIT, $0-64
+	MOVD sum+0(FP), R0
+	MOVD squares+8(FP), R1
+	MOVD c+16(FP), R2
+	MOVD x0+24(FP), R3
+	MOVD x1+32(FP), R4
+	MOVD x2+40(FP), R5
+	MOVD x3+48(FP), R6
+	MOVD n+56(FP), R8
+
+loop:
+	WORD $0x3dc00000 // LDR Q0, [R0, #0]
+	WORD $0x3dc00021 // LDR Q1, [R1, #0]
+	WORD $0x3dc00042 // LDR Q2, [R2, #0]
+	WORD $0xfd400063 // LDR D3, [R3, #0]
+	WORD $0x2e613863 // SHLL #16 V3, V3, V0
+	WORD $0x4ea2d463 // SUB V3, V3, V2
+	WORD $0x4e23d400 // ADD V0, V0, V3
+	WORD $0x4e23cc61 // FMA V1, V3, V3
+	WORD $0xfd400083 // LDR D3, [R4, #0]
+	WORD $0x2e613863 // SHLL #16 V3, V3, V0
+	WORD $0x4ea2d463 // SUB V3, V3, V2
+	WORD $0x4e23d400 // ADD V0, V0, V3
+	WORD $0x4e23cc61 // FMA V1, V3, V3
+	WORD $0xfd4000a3 // LDR D3, [R5, #0]
+	WORD $0x2e613863 // SHLL #16 V3, V3, V0
+	WORD $0x4ea2d463 // SUB V3, V3, V2
+	WORD $0x4e23d400 // ADD V0, V0, V3
+	WORD $0x4e23cc61 // FMA V1, V3, V3
+	WORD $0xfd4000c3 // LDR D3, [R6, #0]
+	WORD $0x2e613863 // SHLL #16 V3, V3, V0
+	WORD $0x4ea2d462 // SUB V2, V3, V2
+	WORD $0x4e22d400 // ADD V0, V0, V2
+	WORD $0x4e22cc41 // FMA V1, V2, V2
+	WORD $0x3d800000 // STR Q0, [R0, #0]
+	WORD $0x3d800021 // STR Q1, [R1, #0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	ADD $8, R3
+	ADD $8, R4
+	ADD $8, R5
+	ADD $8, R6
+	SUBS $4, R8
+	BGT loop
+	RET
+
+// func centredBF16NEON(dst, x *uint16, mean, scale, offset *float32, n int)
+// (x-mean)·scale+offset
+TEXT ·centredBF16NEON(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD mean+16(FP), R2
+	MOVD scale+24(FP), R3
+	MOVD offset+32(FP), R4
+	MOVD n+40(FP), R8
+	MOVW $0x00000001, R9
+	VDUP R9, V31.S4
+	MOVW $0x00007fff, R9
+	VDUP R9, V30.S4
+	MOVW $0x00400000, R9
+	VDUP R9, V29.S4
+
+loop:
+	WORD $0xfd400020 // LDR D0, [R1, #0]
+	WORD $0x2e613800 // SHLL #16 V0, V0, V0
+	WORD $0x3dc00041 // LDR Q1, [R2, #0]
+	WORD $0x4ea1d400 // SUB V0, V0, V1
+	WORD $0x3dc00061 // LDR Q1, [R3, #0]
+	WORD $0x3dc00082 // LDR Q2, [R4, #0]
+	WORD $0x4e21cc02 // FMA V2, V0, V1
+	WORD $0x6f300440 // USHR #16 V0, V2, V0
+	WORD $0x4e3f1c00 // AND V0, V0, V31
+	WORD $0x4ebe8441 // IADD V1, V2, V30
+	WORD $0x4ea08420 // IADD V0, V1, V0
+	WORD $0x4e22e441 // FCMEQ V1, V2, V2
+	WORD $0x6e205821 // NOT V1, V1, V0
+	WORD $0x4ebd1c42 // OR V2, V2, V29
+	WORD $0x6e601c41 // BSL V1, V2, V0
+	WORD $0x0f108420 // SHRN #16 V0, V1, V0
+	WORD $0xfd000000 // STR D0, [R0, #0]
+	ADD $8, R0
+	ADD $8, R1
+	ADD $16, R2
+	ADD $16, R3
+	ADD $16, R4
+	SUBS $4, R8
+	BGT loop
+	RET
+
+// func centredSiluBF16NEON(dst, x *uint16, mean, scale, offset *float32, n int)
+// silu of (x-mean)·scale+offset, rounded before
+TEXT ·centredSiluBF16NEON(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD mean+16(FP), R2
+	MOVD scale+24(FP), R3
+	MOVD offset+32(FP), R4
+	MOVD n+40(FP), R8
+	MOVW $0x3f800000, R9
+	VDUP R9, V31.S4
+	MOVW $0x00000001, R9
+	VDUP R9, V30.S4
+	MOVW $0x00007fff, R9
+	VDUP R9, V29.S4
+	MOVW $0x00400000, R9
+	VDUP R9, V28.S4
+	MOVW $0xffff0000, R9
+	VDUP R9, V27.S4
+	MOVW $0x80000000, R9
+	VDUP R9, V26.S4
+	MOVW $0xc2d00000, R9
+	VDUP R9, V25.S4
+	MOVW $0x42b20000, R9
+	VDUP R9, V24.S4
+	MOVW $0x3fb8aa3b, R9
+	VDUP R9, V23.S4
+	MOVW $0x3f318000, R9
+	VDUP R9, V22.S4
+	MOVW $0xb95e8083, R9
+	VDUP R9, V21.S4
+	MOVW $0x39506967, R9
+	VDUP R9, V20.S4
+	MOVW $0x3ab743ce, R9
+	VDUP R9, V19.S4
+	MOVW $0x3c088908, R9
+	VDUP R9, V18.S4
+	MOVW $0x3d2aa9c1, R9
+	VDUP R9, V17.S4
+	MOVW $0x3e2aaaaa, R9
+	VDUP R9, V16.S4
+	MOVW $0x3f000000, R9
+	VDUP R9, V15.S4
+
+loop:
+	WORD $0xfd400020 // LDR D0, [R1, #0]
+	WORD $0x2e613800 // SHLL #16 V0, V0, V0
+	WORD $0x3dc00041 // LDR Q1, [R2, #0]
+	WORD $0x4ea1d400 // SUB V0, V0, V1
+	WORD $0x3dc00061 // LDR Q1, [R3, #0]
+	WORD $0x3dc00082 // LDR Q2, [R4, #0]
+	WORD $0x4e21cc02 // FMA V2, V0, V1
+	WORD $0x6f300440 // USHR #16 V0, V2, V0
+	WORD $0x4e3e1c00 // AND V0, V0, V30
+	WORD $0x4ebd8441 // IADD V1, V2, V29
+	WORD $0x4ea08420 // IADD V0, V1, V0
+	WORD $0x4e22e441 // FCMEQ V1, V2, V2
+	WORD $0x6e205821 // NOT V1, V1, V0
+	WORD $0x4ebc1c42 // OR V2, V2, V28
+	WORD $0x6e601c41 // BSL V1, V2, V0
+	WORD $0x4e3b1c20 // AND V0, V1, V27
+	WORD $0x6e3a1c01 // XOR V1, V0, V26
+	WORD $0x6ea1e722 // FCMGT V2, V25, V1
+	WORD $0x6e611f22 // BSL V2, V25, V1
+	WORD $0x6eb8e441 // FCMGT V1, V2, V24
+	WORD $0x6e621f01 // BSL V1, V24, V2
+	WORD $0x6e37dc22 // MUL V2, V1, V23
+	WORD $0x4e218842 // FRINTN V2, V2, V0
+	WORD $0x4eb6cc41 // FNMA V1, V2, V22
+	WORD $0x4eb5cc41 // FNMA V1, V2, V21
+	WORD $0x4eb31e63 // MOV V3, V19, V19
+	WORD $0x4e21ce83 // FMA V3, V20, V1
+	WORD $0x4eb21e44 // MOV V4, V18, V18
+	WORD $0x4e21cc64 // FMA V4, V3, V1
+	WORD $0x4eb11e23 // MOV V3, V17, V17
+	WORD $0x4e21cc83 // FMA V3, V4, V1
+	WORD $0x4eb01e04 // MOV V4, V16, V16
+	WORD $0x4e21cc64 // FMA V4, V3, V1
+	WORD $0x4eaf1de3 // MOV V3, V15, V15
+	WORD $0x4e21cc83 // FMA V3, V4, V1
+	WORD $0x6e21dc24 // MUL V4, V1, V1
+	WORD $0x4e24cc61 // FMA V1, V3, V4
+	WORD $0x4e3fd421 // ADD V1, V1, V31
+	WORD $0x4e21a842 // FCVTNS V2, V2, V0
+	WORD $0x4f3f0443 // SSHR #1 V3, V2, V0
+	WORD $0x4f375464 // SHL #23 V4, V3, V0
+	WORD $0x4ebf8484 // IADD V4, V4, V31
+	WORD $0x6e24dc21 // MUL V1, V1, V4
+	WORD $0x6ea38442 // ISUB V2, V2, V3
+	WORD $0x4f375442 // SHL #23 V2, V2, V0
+	WORD $0x4ebf8442 // IADD V2, V2, V31
+	WORD $0x6e22dc21 // MUL V1, V1, V2
+	WORD $0x4e3fd421 // ADD V1, V1, V31
+	WORD $0x6e21fc00 // DIV V0, V0, V1
+	WORD $0x6f300401 // USHR #16 V1, V0, V0
+	WORD $0x4e3e1c21 // AND V1, V1, V30
+	WORD $0x4ebd8402 // IADD V2, V0, V29
+	WORD $0x4ea18441 // IADD V1, V2, V1
+	WORD $0x4e20e402 // FCMEQ V2, V0, V0
+	WORD $0x6e205842 // NOT V2, V2, V0
+	WORD $0x4ebc1c00 // OR V0, V0, V28
+	WORD $0x6e611c02 // BSL V2, V0, V1
+	WORD $0x0f108440 // SHRN #16 V0, V2, V0
+	WORD $0xfd000000 // STR D0, [R0, #0]
+	ADD $8, R0
+	ADD $8, R1
+	ADD $16, R2
+	ADD $16, R3
+	ADD $16, R4
+	SUBS $4, R8
+	BGT loop
+	RET

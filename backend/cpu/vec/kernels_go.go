@@ -11,67 +11,73 @@ import (
 
 // kernels is one level's implementation; pointers are to n elements, n > 0.
 type kernels struct {
-	neg             func(dst, x *float32, n int)                                // -x
-	abs             func(dst, x *float32, n int)                                // |x|
-	exp             func(dst, x *float32, n int)                                // exp(x)
-	sqrt            func(dst, x *float32, n int)                                // √x
-	rsqrt           func(dst, x *float32, n int)                                // 1/√x
-	tanh            func(dst, x *float32, n int)                                // tanh(x)
-	erf             func(dst, x *float32, n int)                                // erf(x)
-	sigmoid         func(dst, x *float32, n int)                                // 1/(1+exp(-x))
-	silu            func(dst, x *float32, n int)                                // x/(1+exp(-x))
-	gelu            func(dst, x *float32, n int)                                // x/2·(1+erf(x/√2))
-	geluTanh        func(dst, x *float32, n int)                                // the tanh form of gelu
-	quickGelu       func(dst, x *float32, n int)                                // x/(1+exp(-1.702x))
-	floor           func(dst, x *float32, n int)                                // ⌊x⌋
-	ceil            func(dst, x *float32, n int)                                // ⌈x⌉
-	roundBF16       func(dst, x *float32, n int)                                // x rounded to bfloat16
-	roundF16        func(dst, x *float32, n int)                                // x rounded to binary16
-	add             func(dst, x, y *float32, n int)                             // x+y
-	sub             func(dst, x, y *float32, n int)                             // x-y
-	mul             func(dst, x, y *float32, n int)                             // x·y
-	div             func(dst, x, y *float32, n int)                             // x/y
-	max             func(dst, x, y *float32, n int)                             // the larger, NaN if either is
-	min             func(dst, x, y *float32, n int)                             // the smaller, NaN if either is
-	equal           func(dst, x, y *float32, n int)                             // 1 where x = y, else 0
-	notEqual        func(dst, x, y *float32, n int)                             // 0 where x = y, else 1
-	below           func(dst, x, y *float32, n int)                             // 1 where x < y, else 0
-	atMost          func(dst, x, y *float32, n int)                             // 1 where x ≤ y, else 0
-	choose          func(dst, x, y, z *float32, n int)                          // y where x = 0, else z
-	addPairs        func(dst, x, y *float32, n int)                             // x+y, of pairs of bfloat16
-	subPairs        func(dst, x, y *float32, n int)                             // x-y, of pairs of bfloat16
-	mulPairs        func(dst, x, y *float32, n int)                             // x·y, of pairs of bfloat16
-	modulatePairs   func(dst, x, scale, shift *float32, n int)                  // x·(1+scale)+shift, rounded after each step, of pairs of bfloat16
-	addScalar       func(dst, x *float32, s float32, n int)                     // x+s
-	mulScalar       func(dst, x *float32, s float32, n int)                     // x·s
-	divScalar       func(dst, x *float32, s float32, n int)                     // x/s
-	scalarSub       func(dst, x *float32, s float32, n int)                     // s-x
-	scalarDiv       func(dst, x *float32, s float32, n int)                     // s/x
-	maxScalar       func(dst, x *float32, s float32, n int)                     // the larger of x and s, NaN if either is
-	minScalar       func(dst, x *float32, s float32, n int)                     // the smaller of x and s, NaN if either is
-	mulAdd          func(dst, x, y, z *float32, n int)                          // x·y rounded, +z rounded
-	fma             func(dst, x, y, z *float32, n int)                          // x·y+z rounded once
-	fromBF16        func(dst *float32, x *uint16, n int)                        // bfloat16 to float32
-	toBF16          func(dst *uint16, x *float32, n int)                        // float32 to bfloat16
-	fromF16         func(dst *float32, x *uint16, n int)                        // binary16 to float32
-	toF16           func(dst *uint16, x *float32, n int)                        // float32 to binary16
-	sum             func(x *float32, n int) float32                             // Σx
-	sumSquares      func(x *float32, n int) float32                             // Σx²
-	sumSquaresFrom  func(x *float32, s float32, n int) float32                  // Σ(x-s)²
-	dot             func(x, y *float32, n int) float32                          // Σx·y
-	rowMax          func(x *float32, n int) float32                             // the largest x, NaN if any is
-	expSum          func(dst, x *float32, s float32, n int) float32             // exp(x-s), and its sum; s is not below any x
-	normalize       func(dst, x *float32, mean, rstd float32, n int)            // (x-mean)·rstd
-	normalizeWeight func(dst, x, w *float32, mean, rstd float32, n int)         // (x-mean)·rstd·w
-	normalizeAffine func(dst, x, w, c *float32, mean, rstd float32, n int)      // (x-mean)·rstd·w+c
-	rope            func(dst, x, cos, sin *float32, n int)                      // x·cos + (-x₁, x₀, -x₃, x₂ …)·sin; n is even
-	ropeHalf        func(dst, dst2, x, y, cos, sin, cos2, sin2 *float32, n int) // x·cos - y·sin and y·cos2 + x·sin2
-	scaleWeight     func(dst, x, w *float32, s float32, n int)                  // x·s·w, rounded before w
-	scaleWeightBF16 func(dst, x, w *float32, s float32, n int)                  // x·s·w, rounded before w
-	scaleWeightF16  func(dst, x, w *float32, s float32, n int)                  // x·s·w, rounded before w
-	modulate        func(dst, x, scale, shift *float32, n int)                  // x·(1+scale)+shift, rounded after each step but the last
-	modulateBF16    func(dst, x, scale, shift *float32, n int)                  // x·(1+scale)+shift, rounded after each step but the last
-	modulateF16     func(dst, x, scale, shift *float32, n int)                  // x·(1+scale)+shift, rounded after each step but the last
+	neg             func(dst, x *float32, n int)                                  // -x
+	abs             func(dst, x *float32, n int)                                  // |x|
+	exp             func(dst, x *float32, n int)                                  // exp(x)
+	sqrt            func(dst, x *float32, n int)                                  // √x
+	rsqrt           func(dst, x *float32, n int)                                  // 1/√x
+	tanh            func(dst, x *float32, n int)                                  // tanh(x)
+	erf             func(dst, x *float32, n int)                                  // erf(x)
+	sigmoid         func(dst, x *float32, n int)                                  // 1/(1+exp(-x))
+	silu            func(dst, x *float32, n int)                                  // x/(1+exp(-x))
+	gelu            func(dst, x *float32, n int)                                  // x/2·(1+erf(x/√2))
+	geluTanh        func(dst, x *float32, n int)                                  // the tanh form of gelu
+	quickGelu       func(dst, x *float32, n int)                                  // x/(1+exp(-1.702x))
+	floor           func(dst, x *float32, n int)                                  // ⌊x⌋
+	ceil            func(dst, x *float32, n int)                                  // ⌈x⌉
+	roundBF16       func(dst, x *float32, n int)                                  // x rounded to bfloat16
+	roundF16        func(dst, x *float32, n int)                                  // x rounded to binary16
+	add             func(dst, x, y *float32, n int)                               // x+y
+	sub             func(dst, x, y *float32, n int)                               // x-y
+	mul             func(dst, x, y *float32, n int)                               // x·y
+	div             func(dst, x, y *float32, n int)                               // x/y
+	max             func(dst, x, y *float32, n int)                               // the larger, NaN if either is
+	min             func(dst, x, y *float32, n int)                               // the smaller, NaN if either is
+	equal           func(dst, x, y *float32, n int)                               // 1 where x = y, else 0
+	notEqual        func(dst, x, y *float32, n int)                               // 0 where x = y, else 1
+	below           func(dst, x, y *float32, n int)                               // 1 where x < y, else 0
+	atMost          func(dst, x, y *float32, n int)                               // 1 where x ≤ y, else 0
+	choose          func(dst, x, y, z *float32, n int)                            // y where x = 0, else z
+	addPairs        func(dst, x, y *float32, n int)                               // x+y, of pairs of bfloat16
+	subPairs        func(dst, x, y *float32, n int)                               // x-y, of pairs of bfloat16
+	mulPairs        func(dst, x, y *float32, n int)                               // x·y, of pairs of bfloat16
+	modulatePairs   func(dst, x, scale, shift *float32, n int)                    // x·(1+scale)+shift, rounded after each step, of pairs of bfloat16
+	addScalar       func(dst, x *float32, s float32, n int)                       // x+s
+	mulScalar       func(dst, x *float32, s float32, n int)                       // x·s
+	divScalar       func(dst, x *float32, s float32, n int)                       // x/s
+	scalarSub       func(dst, x *float32, s float32, n int)                       // s-x
+	scalarDiv       func(dst, x *float32, s float32, n int)                       // s/x
+	maxScalar       func(dst, x *float32, s float32, n int)                       // the larger of x and s, NaN if either is
+	minScalar       func(dst, x *float32, s float32, n int)                       // the smaller of x and s, NaN if either is
+	mulAdd          func(dst, x, y, z *float32, n int)                            // x·y rounded, +z rounded
+	fma             func(dst, x, y, z *float32, n int)                            // x·y+z rounded once
+	fromBF16        func(dst *float32, x *uint16, n int)                          // bfloat16 to float32
+	toBF16          func(dst *uint16, x *float32, n int)                          // float32 to bfloat16
+	fromF16         func(dst *float32, x *uint16, n int)                          // binary16 to float32
+	toF16           func(dst *uint16, x *float32, n int)                          // float32 to binary16
+	sum             func(x *float32, n int) float32                               // Σx
+	sumSquares      func(x *float32, n int) float32                               // Σx²
+	sumSquaresFrom  func(x *float32, s float32, n int) float32                    // Σ(x-s)²
+	dot             func(x, y *float32, n int) float32                            // Σx·y
+	rowMax          func(x *float32, n int) float32                               // the largest x, NaN if any is
+	expSum          func(dst, x *float32, s float32, n int) float32               // exp(x-s), and its sum; s is not below any x
+	normalize       func(dst, x *float32, mean, rstd float32, n int)              // (x-mean)·rstd
+	normalizeWeight func(dst, x, w *float32, mean, rstd float32, n int)           // (x-mean)·rstd·w
+	normalizeAffine func(dst, x, w, c *float32, mean, rstd float32, n int)        // (x-mean)·rstd·w+c
+	rope            func(dst, x, cos, sin *float32, n int)                        // x·cos + (-x₁, x₀, -x₃, x₂ …)·sin; n is even
+	ropeHalf        func(dst, dst2, x, y, cos, sin, cos2, sin2 *float32, n int)   // x·cos - y·sin and y·cos2 + x·sin2
+	scaleWeight     func(dst, x, w *float32, s float32, n int)                    // x·s·w, rounded before w
+	scaleWeightBF16 func(dst, x, w *float32, s float32, n int)                    // x·s·w, rounded before w
+	scaleWeightF16  func(dst, x, w *float32, s float32, n int)                    // x·s·w, rounded before w
+	modulate        func(dst, x, scale, shift *float32, n int)                    // x·(1+scale)+shift, rounded after each step but the last
+	modulateBF16    func(dst, x, scale, shift *float32, n int)                    // x·(1+scale)+shift, rounded after each step but the last
+	modulateF16     func(dst, x, scale, shift *float32, n int)                    // x·(1+scale)+shift, rounded after each step but the last
+	moments         func(sum, squares, c, x0, x1, x2, x3 *float32, n int)         // adds x-c to sum and (x-c)² to squares, for four rows x
+	centred         func(dst, x, mean, scale, offset *float32, n int)             // (x-mean)·scale+offset
+	centredSilu     func(dst, x, mean, scale, offset *float32, n int)             // silu of (x-mean)·scale+offset, rounded before
+	momentsBF16     func(sum, squares, c *float32, x0, x1, x2, x3 *uint16, n int) // adds x-c to sum and (x-c)² to squares, for four rows x
+	centredBF16     func(dst, x *uint16, mean, scale, offset *float32, n int)     // (x-mean)·scale+offset
+	centredSiluBF16 func(dst, x *uint16, mean, scale, offset *float32, n int)     // silu of (x-mean)·scale+offset, rounded before
 }
 
 var portable = kernels{
@@ -136,6 +142,12 @@ var portable = kernels{
 	modulate:        modulateGo,
 	modulateBF16:    modulateBF16Go,
 	modulateF16:     modulateF16Go,
+	moments:         momentsGo,
+	centred:         centredGo,
+	centredSilu:     centredSiluGo,
+	momentsBF16:     momentsBF16Go,
+	centredBF16:     centredBF16Go,
+	centredSiluBF16: centredSiluBF16Go,
 }
 
 var (
@@ -1418,5 +1430,219 @@ func modulateF16Go(dst, x, scale, shift *float32, n int) {
 		t7 := shifts[i]
 		t8 := t6 + t7
 		dsts[i] = t8
+	}
+}
+
+// momentsGo: adds x-c to sum and (x-c)² to squares, for four rows x.
+func momentsGo(sum, squares, c, x0, x1, x2, x3 *float32, n int) {
+	sums := unsafe.Slice(sum, n)
+	squaress := unsafe.Slice(squares, n)
+	cs := unsafe.Slice(c, n)
+	x0s := unsafe.Slice(x0, n)
+	x1s := unsafe.Slice(x1, n)
+	x2s := unsafe.Slice(x2, n)
+	x3s := unsafe.Slice(x3, n)
+	for i := range n {
+		t0 := sums[i]
+		t1 := squaress[i]
+		t2 := cs[i]
+		t3 := x0s[i]
+		t4 := t3 - t2
+		t5 := t0 + t4
+		t6 := fma(t4, t4, t1)
+		t7 := x1s[i]
+		t8 := t7 - t2
+		t9 := t5 + t8
+		t10 := fma(t8, t8, t6)
+		t11 := x2s[i]
+		t12 := t11 - t2
+		t13 := t9 + t12
+		t14 := fma(t12, t12, t10)
+		t15 := x3s[i]
+		t16 := t15 - t2
+		t17 := t13 + t16
+		t18 := fma(t16, t16, t14)
+		sums[i] = t17
+		squaress[i] = t18
+	}
+}
+
+// centredGo: (x-mean)·scale+offset.
+func centredGo(dst, x, mean, scale, offset *float32, n int) {
+	dsts := unsafe.Slice(dst, n)
+	xs := unsafe.Slice(x, n)
+	means := unsafe.Slice(mean, n)
+	scales := unsafe.Slice(scale, n)
+	offsets := unsafe.Slice(offset, n)
+	for i := range n {
+		t0 := xs[i]
+		t1 := means[i]
+		t2 := t0 - t1
+		t3 := scales[i]
+		t4 := offsets[i]
+		t5 := fma(t2, t3, t4)
+		dsts[i] = t5
+	}
+}
+
+// centredSiluGo: silu of (x-mean)·scale+offset, rounded before.
+func centredSiluGo(dst, x, mean, scale, offset *float32, n int) {
+	dsts := unsafe.Slice(dst, n)
+	xs := unsafe.Slice(x, n)
+	means := unsafe.Slice(mean, n)
+	scales := unsafe.Slice(scale, n)
+	offsets := unsafe.Slice(offset, n)
+	for i := range n {
+		t0 := xs[i]
+		t1 := means[i]
+		t2 := t0 - t1
+		t3 := scales[i]
+		t4 := offsets[i]
+		t5 := fma(t2, t3, t4)
+		t7 := xor(t5, c80000000)
+		t9 := greater(cc2d00000, t7)
+		t11 := less(c42b20000, t9)
+		t13 := float32(t11 * c3fb8aa3b)
+		t14 := nearest(t13)
+		t16 := fma(-t14, c3f318000, t11)
+		t18 := fma(-t14, cb95e8083, t16)
+		t21 := fma(c39506967, t18, c3ab743ce)
+		t23 := fma(t21, t18, c3c088908)
+		t25 := fma(t23, t18, c3d2aa9c1)
+		t27 := fma(t25, t18, c3e2aaaaa)
+		t29 := fma(t27, t18, c3f000000)
+		t30 := float32(t18 * t18)
+		t31 := fma(t29, t30, t18)
+		t33 := t31 + c3f800000
+		t34 := toInt(t14)
+		t35 := shiftArith(t34, 1)
+		t36 := shiftLeft(t35, 23)
+		t37 := intAdd(t36, c3f800000)
+		t38 := float32(t33 * t37)
+		t39 := intSub(t34, t35)
+		t40 := shiftLeft(t39, 23)
+		t41 := intAdd(t40, c3f800000)
+		t42 := float32(t38 * t41)
+		t43 := t42 + c3f800000
+		t44 := t5 / t43
+		dsts[i] = t44
+	}
+}
+
+// momentsBF16Go: adds x-c to sum and (x-c)² to squares, for four rows x.
+func momentsBF16Go(sum, squares, c *float32, x0, x1, x2, x3 *uint16, n int) {
+	sums := unsafe.Slice(sum, n)
+	squaress := unsafe.Slice(squares, n)
+	cs := unsafe.Slice(c, n)
+	x0s := unsafe.Slice(x0, n)
+	x1s := unsafe.Slice(x1, n)
+	x2s := unsafe.Slice(x2, n)
+	x3s := unsafe.Slice(x3, n)
+	for i := range n {
+		t0 := sums[i]
+		t1 := squaress[i]
+		t2 := cs[i]
+		t3 := tensor.BF16ToFloat32(x0s[i])
+		t4 := t3 - t2
+		t5 := t0 + t4
+		t6 := fma(t4, t4, t1)
+		t7 := tensor.BF16ToFloat32(x1s[i])
+		t8 := t7 - t2
+		t9 := t5 + t8
+		t10 := fma(t8, t8, t6)
+		t11 := tensor.BF16ToFloat32(x2s[i])
+		t12 := t11 - t2
+		t13 := t9 + t12
+		t14 := fma(t12, t12, t10)
+		t15 := tensor.BF16ToFloat32(x3s[i])
+		t16 := t15 - t2
+		t17 := t13 + t16
+		t18 := fma(t16, t16, t14)
+		sums[i] = t17
+		squaress[i] = t18
+	}
+}
+
+// centredBF16Go: (x-mean)·scale+offset.
+func centredBF16Go(dst, x *uint16, mean, scale, offset *float32, n int) {
+	dsts := unsafe.Slice(dst, n)
+	xs := unsafe.Slice(x, n)
+	means := unsafe.Slice(mean, n)
+	scales := unsafe.Slice(scale, n)
+	offsets := unsafe.Slice(offset, n)
+	for i := range n {
+		t0 := tensor.BF16ToFloat32(xs[i])
+		t1 := means[i]
+		t2 := t0 - t1
+		t3 := scales[i]
+		t4 := offsets[i]
+		t5 := fma(t2, t3, t4)
+		t6 := shiftRight(t5, 16)
+		t8 := and(t6, c00000001)
+		t10 := intAdd(t5, c00007fff)
+		t11 := intAdd(t10, t8)
+		t12 := t5 != t5
+		t14 := or(t5, c00400000)
+		t15 := choose(t12, t14, t11)
+		dsts[i] = uint16(bits(t15) >> 16)
+	}
+}
+
+// centredSiluBF16Go: silu of (x-mean)·scale+offset, rounded before.
+func centredSiluBF16Go(dst, x *uint16, mean, scale, offset *float32, n int) {
+	dsts := unsafe.Slice(dst, n)
+	xs := unsafe.Slice(x, n)
+	means := unsafe.Slice(mean, n)
+	scales := unsafe.Slice(scale, n)
+	offsets := unsafe.Slice(offset, n)
+	for i := range n {
+		t0 := tensor.BF16ToFloat32(xs[i])
+		t1 := means[i]
+		t2 := t0 - t1
+		t3 := scales[i]
+		t4 := offsets[i]
+		t5 := fma(t2, t3, t4)
+		t6 := shiftRight(t5, 16)
+		t8 := and(t6, c00000001)
+		t10 := intAdd(t5, c00007fff)
+		t11 := intAdd(t10, t8)
+		t12 := t5 != t5
+		t14 := or(t5, c00400000)
+		t15 := choose(t12, t14, t11)
+		t17 := and(t15, cffff0000)
+		t19 := xor(t17, c80000000)
+		t21 := greater(cc2d00000, t19)
+		t23 := less(c42b20000, t21)
+		t25 := float32(t23 * c3fb8aa3b)
+		t26 := nearest(t25)
+		t28 := fma(-t26, c3f318000, t23)
+		t30 := fma(-t26, cb95e8083, t28)
+		t33 := fma(c39506967, t30, c3ab743ce)
+		t35 := fma(t33, t30, c3c088908)
+		t37 := fma(t35, t30, c3d2aa9c1)
+		t39 := fma(t37, t30, c3e2aaaaa)
+		t41 := fma(t39, t30, c3f000000)
+		t42 := float32(t30 * t30)
+		t43 := fma(t41, t42, t30)
+		t45 := t43 + c3f800000
+		t46 := toInt(t26)
+		t47 := shiftArith(t46, 1)
+		t48 := shiftLeft(t47, 23)
+		t49 := intAdd(t48, c3f800000)
+		t50 := float32(t45 * t49)
+		t51 := intSub(t46, t47)
+		t52 := shiftLeft(t51, 23)
+		t53 := intAdd(t52, c3f800000)
+		t54 := float32(t50 * t53)
+		t55 := t54 + c3f800000
+		t56 := t17 / t55
+		t57 := shiftRight(t56, 16)
+		t58 := and(t57, c00000001)
+		t59 := intAdd(t56, c00007fff)
+		t60 := intAdd(t59, t58)
+		t61 := t56 != t56
+		t62 := or(t56, c00400000)
+		t63 := choose(t61, t62, t60)
+		dsts[i] = uint16(bits(t63) >> 16)
 	}
 }

@@ -3,6 +3,7 @@ package vec
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/gesso-go/gesso/backend/cpu/isa"
@@ -289,10 +290,10 @@ func TestGroupNorm(t *testing.T) {
 		for _, l := range isa.Available() {
 			f := For(l)
 			m := make([]Moments, c.groups)
-			f.GroupMoments(m, x, c.channels, make([]float32, 4*c.channels))
-			scale, shift, got := make([]float32, c.channels), make([]float32, c.channels), make([]float32, len(x))
-			GroupScaleShift(scale, shift, m, w, b, 1e-6)
-			f.ScaleShift(got, x, scale, shift)
+			f.GroupMoments(m, x, c.channels, make([]float32, 3*c.channels))
+			mean, scale, got := make([]float32, c.channels), make([]float32, c.channels), make([]float32, len(x))
+			GroupScale(mean, scale, m, w, 1e-6)
+			f.Centred(got, x, mean, scale, b, false)
 			for i := range got {
 				// The shift is some 300 times a standard deviation: 300·2⁻²⁴ is what float32 leaves.
 				if math.Abs(float64(got[i])-want[i]) > 1e-4*max(1, math.Abs(want[i])) {
@@ -303,11 +304,65 @@ func TestGroupNorm(t *testing.T) {
 			var merged Moments
 			for r := 0; r < c.rows; r += 50 {
 				p := make([]Moments, c.groups)
-				f.GroupMoments(p, x[r*c.channels:min(r+50, c.rows)*c.channels], c.channels, make([]float32, 4*c.channels))
+				f.GroupMoments(p, x[r*c.channels:min(r+50, c.rows)*c.channels], c.channels, make([]float32, 3*c.channels))
 				merged.Merge(p[0])
 			}
 			if d := math.Abs(merged.Mean - m[0].Mean); merged.N != m[0].N || d > 1e-6 || math.Abs(merged.Rstd(1e-6)/m[0].Rstd(1e-6)-1) > 1e-4 {
 				t.Fatalf("%v %v: merged %+v, whole %+v", l, c, merged, m[0])
+			}
+		}
+	}
+}
+
+// The kernels on bfloat16 words give what those on float32 give of the same values, rounded; silu is of the rounded value.
+func TestGroupNormBF16(t *testing.T) {
+	for _, channels := range []int{8, 20, 64, 256} {
+		const rows, groups = 130, 4
+		words, wide := make([]uint16, rows*channels), make([]float32, rows*channels)
+		for i, v := range normals(len(words), 4) {
+			words[i] = tensor.Float32ToBF16(3*v - 1)
+			wide[i] = tensor.BF16ToFloat32(words[i])
+		}
+		w, b := normals(channels, 5), normals(channels, 6)
+		var portable []uint16
+		for _, l := range append([]isa.Level{isa.Portable}, isa.Available()...) {
+			f := For(l)
+			m, m16, scratch := make([]Moments, groups), make([]Moments, groups), make([]float32, 3*channels)
+			f.GroupMoments(m, wide, channels, scratch)
+			f.GroupMomentsBF16(m16, words, channels, scratch)
+			if !slices.Equal(m, m16) {
+				t.Fatalf("%v: moments of words are %v, of floats %v", l, m16, m)
+			}
+			mean, scale := make([]float32, channels), make([]float32, channels)
+			GroupScale(mean, scale, m, w, 1e-6)
+			got, want := make([]uint16, len(words)), make([]float32, len(words))
+			f.CentredBF16(got, words, mean, scale, b, false)
+			f.Centred(want, wide, mean, scale, b, false)
+			f.RoundBF16(want, want)
+			for i, v := range want {
+				if tensor.BF16ToFloat32(got[i]) != v {
+					t.Fatalf("%v, %d channels: element %d is %g, want %g", l, channels, i, tensor.BF16ToFloat32(got[i]), v)
+				}
+			}
+			f.CentredBF16(got, words, mean, scale, b, true)
+			f.Silu(want, want)
+			f.RoundBF16(want, want)
+			for i, v := range want {
+				if tensor.BF16ToFloat32(got[i]) != v {
+					t.Fatalf("%v, %d channels: silu %d is %g, want %g", l, channels, i, tensor.BF16ToFloat32(got[i]), v)
+				}
+			}
+			f.Centred(want, wide, mean, scale, b, true)
+			again := make([]float32, len(wide))
+			f.Centred(again, wide, mean, scale, b, false)
+			f.Silu(again, again)
+			if i := sameBits(want, again); i >= 0 {
+				t.Fatalf("%v, %d channels: silu in one pass gives %g, in two %g", l, channels, want[i], again[i])
+			}
+			if portable == nil {
+				portable = got
+			} else if !slices.Equal(got, portable) {
+				t.Fatalf("%v, %d channels: other bits than portable", l, channels)
 			}
 		}
 	}

@@ -189,6 +189,13 @@ func (e *emitter) load(i int) {
 	if e.tail && e.t == avx512 {
 		k, z = "K1, ", ".Z"
 	}
+	if s.ahead > 0 && !e.tail {
+		size := 4
+		if s.elem != "f32" {
+			size = 2
+		}
+		e.ins("PREFETCHT0 %d(%s)(AX*%d)", s.ahead+e.disp*size, p, size)
+	}
 	switch {
 	case s.elem == "f32" && e.tail && e.t == avx2:
 		e.ins("VMASKMOVPS %s, Y%d, %s", a, tailMask, e.reg(r))

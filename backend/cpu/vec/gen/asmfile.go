@@ -226,6 +226,15 @@ func (k kernel) signature() (decl, call string) {
 	return decl, strings.Join(names, ", ")
 }
 
+// rest gives the arguments of a call for the elements from m on.
+func (k kernel) rest() string {
+	var args []string
+	for _, s := range k.streams {
+		args = append(args, fmt.Sprintf("at(%s, m)", s.name))
+	}
+	return strings.Join(append(append(args, k.scalars...), "n-m"), ", ")
+}
+
 // source returns the whole assembly file.
 func (f *asmFile) source() string {
 	var s strings.Builder

@@ -52,6 +52,7 @@ type node struct {
 type stream struct {
 	name, elem string
 	out        bool
+	ahead      int // it comes from memory, in ways that the processor doesn't foresee: ask for it so many bytes before it is read
 }
 
 // kernel is one function: pointers in the order of streams, then scalars, then n.

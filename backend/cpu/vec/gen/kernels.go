@@ -100,8 +100,8 @@ func (b *builder) bf16Bits(x val) val {
 
 func (b *builder) bf16(x val) val { return b.and(b.bf16Bits(x), b.bits(0xffff0000)) }
 
-func in(name string) stream  { return stream{name, "f32", false} }
-func out(name string) stream { return stream{name, "f32", true} }
+func in(name string) stream  { return stream{name: name, elem: "f32"} }
+func out(name string) stream { return stream{name: name, elem: "f32", out: true} }
 
 func unary(name, doc string, f func(b *builder, x val) val) kernel {
 	return kernel{name: name, doc: doc, streams: []stream{out("dst"), in("x")},
@@ -223,13 +223,13 @@ func kernels() []kernel {
 		{name: "fma", doc: "x·y+z rounded once", streams: []stream{out("dst"), in("x"), in("y"), in("z")},
 			body: func(b *builder) { b.store("dst", b.fma(b.load("x"), b.load("y"), b.load("z"))) }},
 
-		{name: "fromBF16", doc: "bfloat16 to float32", streams: []stream{out("dst"), {"x", "bf16", false}},
+		{name: "fromBF16", doc: "bfloat16 to float32", streams: []stream{out("dst"), {name: "x", elem: "bf16"}},
 			body: func(b *builder) { b.store("dst", b.load("x")) }},
-		{name: "toBF16", doc: "float32 to bfloat16", streams: []stream{{"dst", "bf16", true}, in("x")},
+		{name: "toBF16", doc: "float32 to bfloat16", streams: []stream{{name: "dst", elem: "bf16", out: true}, in("x")},
 			body: func(b *builder) { b.store("dst", b.bf16Bits(b.load("x"))) }},
-		{name: "fromF16", doc: "binary16 to float32", streams: []stream{out("dst"), {"x", "f16", false}},
+		{name: "fromF16", doc: "binary16 to float32", streams: []stream{out("dst"), {name: "x", elem: "f16"}},
 			body: func(b *builder) { b.store("dst", b.load("x")) }},
-		{name: "toF16", doc: "float32 to binary16", streams: []stream{{"dst", "f16", true}, in("x")},
+		{name: "toF16", doc: "float32 to binary16", streams: []stream{{name: "dst", elem: "f16", out: true}, in("x")},
 			body: func(b *builder) { b.store("dst", b.load("x")) }},
 
 		reduction("sum", "Σx", "sum", []stream{in("x")}, nil,
@@ -287,5 +287,57 @@ func kernels() []kernel {
 			m := r(b.add(b.load("scale"), b.c(1)))
 			b.store("dst", b.add(r(b.mul(b.load("x"), m)), b.load("shift")))
 		})...)
+	for _, d := range []string{"f32", "bf16"} {
+		ks = append(ks, groupKernels(d)...)
+	}
+	return ks
+}
+
+// groupKernels are the two passes of a group normalisation, over rows of channels of the given type.
+func groupKernels(elem string) []kernel {
+	name := func(s string) string {
+		if elem == "bf16" {
+			s += "BF16"
+		}
+		return s
+	}
+	row := func(name string) stream { return stream{name: name, elem: elem, ahead: 2048} }
+	rows := []string{"x0", "x1", "x2", "x3"}
+	moments := kernel{name: name("moments"), doc: "adds x-c to sum and (x-c)² to squares, for four rows x",
+		streams: []stream{out("sum"), out("squares"), in("c")},
+		body: func(b *builder) {
+			sum, squares, c := b.load("sum"), b.load("squares"), b.load("c")
+			for _, r := range rows {
+				d := b.sub(b.load(r), c)
+				sum, squares = b.add(sum, d), b.fma(d, d, squares)
+			}
+			b.store("sum", sum)
+			b.store("squares", squares)
+		}}
+	for _, r := range rows {
+		moments.streams = append(moments.streams, row(r))
+	}
+	ks := []kernel{moments}
+	for _, silu := range []bool{false, true} {
+		k := kernel{name: name("centred"), doc: "(x-mean)·scale+offset",
+			streams: []stream{{name: "dst", elem: elem, out: true}, row("x"), in("mean"), in("scale"), in("offset")}}
+		if silu {
+			k.name, k.doc = name("centredSilu"), "silu of "+k.doc+", rounded before"
+		}
+		k.body = func(b *builder) {
+			v := b.fma(b.sub(b.load("x"), b.load("mean")), b.load("scale"), b.load("offset"))
+			if silu && elem == "bf16" {
+				v = b.bf16(v)
+			}
+			if silu {
+				v = b.overExp(v, v)
+			}
+			if elem == "bf16" {
+				v = b.bf16Bits(v)
+			}
+			b.store("dst", v)
+		}
+		ks = append(ks, k)
+	}
 	return ks
 }

@@ -69,8 +69,8 @@ func files() map[string]string {
 			fmt.Fprintf(&d, "\n//go:noescape\nfunc %s%s%s\n", k.name, sfx, decl)
 			if sfx == "AVX2" && k.halfOnly() {
 				// 16-bit loads have no mask before AVX-512: the portable twin takes the last elements.
-				fmt.Fprintf(&d, "\nfunc %s%sTail%s {\n\tm := n &^ 7\n\tif m > 0 {\n\t\t%s%s(%s)\n\t}\n\tif m < n {\n\t\t%sGo(at(dst, m), at(x, m), n-m)\n\t}\n}\n",
-					k.name, sfx, decl, k.name, sfx, strings.TrimSuffix(call, "n")+"m", k.name)
+				fmt.Fprintf(&d, "\nfunc %s%sTail%s {\n\tm := n &^ 7\n\tif m > 0 {\n\t\t%s%s(%s)\n\t}\n\tif m < n {\n\t\t%sGo(%s)\n\t}\n}\n",
+					k.name, sfx, decl, k.name, sfx, strings.TrimSuffix(call, "n")+"m", k.name, k.rest())
 			}
 		}
 	}

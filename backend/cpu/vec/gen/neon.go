@@ -401,15 +401,10 @@ func neonGo(ks []kernel) string {
 	for _, k := range ks {
 		body, bodyCall, _ := k.neonBody()
 		decl, _ := k.signature()
-		var rest []string
-		for _, s := range k.streams {
-			rest = append(rest, fmt.Sprintf("at(%s, m)", s.name))
-		}
-		rest = append(append(rest, k.scalars...), "n-m")
 		fmt.Fprintf(&d, "\n//go:noescape\nfunc %sNEON%s\n\nfunc %sNEONAll%s {\n", k.name, body, k.name, decl)
 		bodyCall = strings.TrimSuffix(bodyCall, "n") + "m"
 		if k.reduce == "" {
-			fmt.Fprintf(&d, "\tm := n &^ 3\n\tif m > 0 {\n\t\t%sNEON(%s)\n\t}\n\tif m < n {\n\t\t%sGo(%s)\n\t}\n}\n", k.name, bodyCall, k.name, strings.Join(rest, ", "))
+			fmt.Fprintf(&d, "\tm := n &^ 3\n\tif m > 0 {\n\t\t%sNEON(%s)\n\t}\n\tif m < n {\n\t\t%sGo(%s)\n\t}\n}\n", k.name, bodyCall, k.name, k.rest())
 			continue
 		}
 		fold, init := "foldSum", "var acc [64]float32"
@@ -417,7 +412,7 @@ func neonGo(ks []kernel) string {
 			fold, init = "foldMax", "acc := minusInfs"
 		}
 		fmt.Fprintf(&d, "\t%s\n\tm := n &^ 63\n\tif m > 0 {\n\t\t%sNEON(%s)\n\t}\n\tif m < n {\n\t\t%sGoInto(&acc, %s)\n\t}\n\treturn %s(&acc)\n}\n",
-			init, k.name, bodyCall, k.name, strings.Join(rest, ", "), fold)
+			init, k.name, bodyCall, k.name, k.rest(), fold)
 	}
 	return formatted(d.String())
 }
