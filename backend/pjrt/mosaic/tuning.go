@@ -30,8 +30,9 @@ type Chip struct {
 	vmem      int // bytes of the chip's own memory that a kernel may take
 }
 
-// chips: flops and bandwidth are Google's figures (cloud.google.com/tpu/docs, system architecture: v4, v5e, v5p, v6e; 7x
-// halved for a device). The tiles had the fewest static instruction bundles in attention of 24 heads of 128 over 4,608
+// chips: flops and bandwidth are Google's figures, of these pages' tables as read in December 2026: v5e
+// docs.cloud.google.com/tpu/docs/v5e (197 TFLOPs, 819 GBps); v5p, v6e and TPU7x docs.cloud.google.com/tpu/docs/tpu7x (459,
+// 918, 2307 TFLOPs; 2765, 1638, 7380 GBps; a TPU7x chip is two devices). Those of v4 are from memory. The tiles had the fewest static instruction bundles in attention of 24 heads of 128 over 4,608
 // tokens compiled by libtpu 0.0.52 (in millions, queries/keys of a block, r for rows and c for columns):
 //
 //	        512/512r  768/512r  1152/768c  1536/512c
@@ -40,14 +41,14 @@ type Chip struct {
 //	v6e        1.804     1.503      1.401      1.314
 //	tpu7x      1.701     1.536      1.386      1.267
 //
-// No chip has run them. The chip's own memory is 128 MiB on v5e and v6e, 64 MiB on tpu7x (half of it left to the program
+// No chip has run them. The chip's own memory, for which no public figure was found, is taken to be 128 MiB on v5e and v6e, 64 MiB on tpu7x (half of it left to the program
 // around the kernel), and 16 MiB of v4's as the compiler grants it.
 var chips = []Chip{
 	{V4, "TPU v4", 275e12, 1228e9, 32745977856, tile{768, 512, false}, 16 << 20},
 	{V5e, "TPU v5 lite", 197e12, 819e9, 16909336064, tile{768, 512, false}, 64 << 20},
 	{V5p, "TPU v5", 459e12, 2765e9, 102786661888, tile{768, 512, false}, 64 << 20},
-	{V6e, "TPU v6 lite", 918e12, 1640e9, 33546042880, tile{1536, 512, true}, 64 << 20},
-	{TPU7x, "TPU7x", 2307e12 / 2, 7370e9 / 2, 101724453888, tile{1536, 512, true}, 32 << 20},
+	{V6e, "TPU v6 lite", 918e12, 1638e9, 33546042880, tile{1536, 512, true}, 64 << 20},
+	{TPU7x, "TPU7x", 2307e12 / 2, 7380e9 / 2, 101724453888, tile{1536, 512, true}, 32 << 20},
 }
 
 // ChipOf returns the chip of a generation, or of a device kind as the runtime names it.
