@@ -14,8 +14,8 @@ type weight struct {
 }
 
 // parameter is what a value has more when it is a model's parameter. A program that takes it as a weight packs it, for all
-// programs to come, and lets go of the value as it was uploaded: the first program, as long as there is time for it. A program that needs that gets it from the
-// mapped file, or unpacked.
+// programs to come, and lets go of the value as it was uploaded: the first one, if there is time for it (see packing). A
+// program that needs the value itself gets it from the mapped file, or unpacked.
 type parameter struct {
 	release  func() // the memory is mapped for good
 	released bool   // and was not needed since

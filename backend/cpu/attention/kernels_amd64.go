@@ -3,6 +3,7 @@ package attention
 import (
 	"unsafe"
 
+	"github.com/gesso-go/gesso/backend/cpu/gemm"
 	"github.com/gesso-go/gesso/backend/cpu/isa"
 	"github.com/gesso-go/gesso/tensor"
 )
@@ -22,7 +23,7 @@ var (
 // levelKernels chooses the kernels for operands of type d.
 func levelKernels(l isa.Level, d tensor.DType) *kernels {
 	switch {
-	case l >= isa.AVX512BF16 && d == tensor.BF16 && bf16Pays():
+	case l >= isa.AVX512BF16 && d == tensor.BF16 && gemm.BF16Pays():
 		return &bf16Kernels
 	case l >= isa.AVX512:
 		return &avx512Kernels

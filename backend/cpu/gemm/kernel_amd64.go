@@ -20,7 +20,7 @@ var kernels = []kernel{
 		name: "avx512 bf16", level: isa.AVX512BF16, kind: wordBF16, cols: 32,
 		tiles: []tile{{12, tileBF16x12_512}, {8, tileBF16x8_512}, {4, tileBF16x4_512}},
 		block: blocking{rows: 120, cols: 512, words: 1024},
-		vec:   vector512, pays: bf16Pays,
+		vec:   vector512, pays: BF16Pays,
 	},
 	{
 		name: "avx512 bf16 widened", level: isa.AVX512, kind: wordBF16, wide: true, cols: 32,

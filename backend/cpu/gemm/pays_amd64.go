@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// bf16Pays reports whether VDPBF16PS, on this processor, beats widening to float32. It does by a factor of two on some and
+// BF16Pays reports whether VDPBF16PS, on this processor, beats widening to float32. It does by a factor of two on some and
 // loses by a factor of two on others, which no feature bit tells; so it is measured, once, in some 200 µs.
-var bf16Pays = sync.OnceValue(func() bool {
+var BF16Pays = sync.OnceValue(func() bool {
 	const words, cols = 64, 32
 	a, b, c := aligned(12*2*words), aligned(2*words*cols), make([]float32, 12*cols)
 	best := func(t func(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32), words int) time.Duration {

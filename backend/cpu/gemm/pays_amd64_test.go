@@ -23,7 +23,7 @@ func TestBF16IsWidenedWhereThatIsFaster(t *testing.T) {
 			t.Errorf("pays %v: chose %v (%v)", pays, k.name, err)
 		}
 	}
-	if first := bf16Pays(); first != bf16Pays() {
+	if first := BF16Pays(); first != BF16Pays() {
 		t.Error("the measurement is not kept")
 	}
 }

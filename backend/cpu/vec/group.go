@@ -94,10 +94,7 @@ func (f *Funcs) Centred(dst, x, mean, scale, offset []float32, silu bool) {
 	if silu {
 		k = f.k.centredSilu
 	}
-	c := len(mean)
-	for i := 0; i+c <= len(dst); i += c {
-		k(&dst[i], &x[i], &mean[0], &scale[:c][0], &offset[:c][0], c)
-	}
+	centred(k, dst, x, mean, scale, offset)
 }
 
 // CentredBF16 is Centred of bfloat16 words, rounded, before the silu as well.
@@ -106,8 +103,12 @@ func (f *Funcs) CentredBF16(dst, x []uint16, mean, scale, offset []float32, silu
 	if silu {
 		k = f.k.centredSiluBF16
 	}
+	centred(k, dst, x, mean, scale, offset)
+}
+
+func centred[T float32 | uint16](row func(dst, x *T, mean, scale, offset *float32, n int), dst, x []T, mean, scale, offset []float32) {
 	c := len(mean)
 	for i := 0; i+c <= len(dst); i += c {
-		k(&dst[i], &x[i], &mean[0], &scale[:c][0], &offset[:c][0], c)
+		row(&dst[i], &x[i], &mean[0], &scale[:c][0], &offset[:c][0], c)
 	}
 }

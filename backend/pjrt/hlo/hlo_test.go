@@ -1,6 +1,7 @@
 package hlo
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"reflect"
@@ -14,20 +15,11 @@ func number(field int, v int64) []byte {
 }
 
 func part(field int, b ...[]byte) []byte {
-	var all []byte
-	for _, p := range b {
-		all = append(all, p...)
-	}
+	all := join(b...)
 	return append(binary.AppendUvarint(binary.AppendUvarint(nil, uint64(field)<<3|2), uint64(len(all))), all...)
 }
 
-func join(b ...[]byte) []byte {
-	var all []byte
-	for _, p := range b {
-		all = append(all, p...)
-	}
-	return all
-}
+func join(b ...[]byte) []byte { return bytes.Join(b, nil) }
 
 const (
 	f32  = 11

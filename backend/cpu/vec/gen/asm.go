@@ -156,14 +156,17 @@ func (e *emitter) dst(i int) int {
 	return r
 }
 
-func (e *emitter) addr(s stream, pointer string) string {
+func (e *emitter) addr(s stream, pointer string) string { return e.addrAhead(s, pointer, 0) }
+
+// addrAhead is the place so many bytes further on.
+func (e *emitter) addrAhead(s stream, pointer string, ahead int) string {
 	size := 4
 	if s.elem != "f32" {
 		size = 2
 	}
 	d := ""
-	if e.disp != 0 {
-		d = fmt.Sprint(e.disp * size)
+	if disp := e.disp*size + ahead; disp != 0 {
+		d = fmt.Sprint(disp)
 	}
 	return fmt.Sprintf("%s(%s)(AX*%d)", d, pointer, size)
 }
@@ -190,11 +193,7 @@ func (e *emitter) load(i int) {
 		k, z = "K1, ", ".Z"
 	}
 	if s.ahead > 0 && !e.tail {
-		size := 4
-		if s.elem != "f32" {
-			size = 2
-		}
-		e.ins("PREFETCHT0 %d(%s)(AX*%d)", s.ahead+e.disp*size, p, size)
+		e.ins("PREFETCHT0 %s", e.addrAhead(s, p, s.ahead))
 	}
 	switch {
 	case s.elem == "f32" && e.tail && e.t == avx2:
