@@ -90,6 +90,9 @@ func (f *Finder) Add(ctx context.Context, file, platform string) (in Installed, 
 	if err := f.keep(tmp.Name(), &in, texts); err != nil {
 		return fail(err)
 	}
+	if stat, err := os.Stat(in.Path); err == nil {
+		f.remember(recordKey(in.Platform, in.Path), record{stat.Size(), stat.ModTime(), env == nil, info})
+	}
 	return in, nil
 }
 
@@ -199,7 +202,7 @@ func (f *Finder) Installed() ([]Installed, error) {
 			in.Size = info.Size()
 		}
 		if in.Plugin == "" {
-			in.Plugin = records[in.Platform+" "+p].Info.Plugin
+			in.Plugin = records[recordKey(in.Platform, p)].Info.Plugin
 		}
 		all = append(all, in)
 	}

@@ -3,6 +3,8 @@ package platform
 import (
 	"archive/zip"
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -70,11 +72,16 @@ func TestAdd(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0] != in {
 		t.Errorf("installed: %+v, %v, expected %+v", all, err, in)
 	}
+	f.Probe = func(context.Context, string, string, []string) (Info, error) {
+		t.Error("what Add has tried is tried again")
+		return Info{}, errors.New("unexpected")
+	}
 	c, _, err := f.Open(t.Context(), "xla-cpu")
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Close()
+	f.Probe = probe
 
 	// The same library by itself, under a name of one's own.
 	own, err := f.Add(t.Context(), so, "my-npu")

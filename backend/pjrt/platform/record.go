@@ -24,7 +24,7 @@ func (f *Finder) examine(ctx context.Context, name, path string, env []string) (
 	if err != nil {
 		return Info{}, err
 	}
-	key := name + " " + path
+	key := recordKey(name, path)
 	r, ok := f.records()[key]
 	if ok && r.Size == stat.Size() && r.ModTime.Equal(stat.ModTime()) && (r.Client || env != nil) {
 		return r.Info, nil
@@ -35,6 +35,9 @@ func (f *Finder) examine(ctx context.Context, name, path string, env []string) (
 	}
 	return info, err
 }
+
+// recordKey is a plugin's key among the records.
+func recordKey(platform, path string) string { return platform + " " + path }
 
 func (f *Finder) recordFile() string { return filepath.Join(f.CacheDir, "plugins", "probed.json") }
 
