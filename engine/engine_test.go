@@ -60,6 +60,16 @@ func TestChain(t *testing.T) {
 	})
 }
 
+// A program of an operation that takes one value twice is not that of two values.
+func TestOneOperandTwice(t *testing.T) {
+	allModes(t, func(t *testing.T, e *Engine) {
+		x, w := e.vec(2, 3), e.vec(5, 7)
+		wantValues(t, x.Mul(x), 4, 9)
+		wantValues(t, x.Mul(w), 10, 21)
+		wantValues(t, w.Mul(w), 25, 49)
+	})
+}
+
 // A mistake names the operation, the shapes and this file's line, and comes out of the first boundary.
 func TestFailedValue(t *testing.T) {
 	allModes(t, func(t *testing.T, e *Engine) {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/gesso-go/gesso/graph"
 	"github.com/gesso-go/gesso/tensor"
@@ -79,8 +80,12 @@ func (e *Engine) dispatch(v *value) error {
 		case c.isVirtual():
 			b = graph.AppendOpKey(append(b, 'c'), c.op, c.attr)
 		case c.isLeaf():
-			b = c.typ.AppendKey(append(b, 'i'))
-			leaves = append(leaves, c)
+			n := slices.Index(leaves, c)
+			if n < 0 {
+				n = len(leaves)
+				leaves = append(leaves, c)
+			}
+			b = c.typ.AppendKey(append(b, 'i', byte(n)))
 		default:
 			// Recorded by a mode that defers: not possible within one engine.
 			return errors.New("operand has not run")
