@@ -5,11 +5,13 @@
 //	c, err := hlo.Count(code)
 //
 // The compiler's own cost analysis counts the body of a loop once and adds copies into the chip's own memory; this count
-// multiplies by the number of trips, knows slices, and counts device memory only. Cycles are those of the compiler's cost
-// model for each fusion; custom calls, our kernels among them, have none.
+// multiplies by the number of trips, knows slices, and counts device memory only. A kernel moves its operands and results, or
+// what it says that it moves if that is less. Cycles are those of the compiler's cost model for each fusion; custom calls,
+// our kernels among them, have none.
 package hlo
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -108,6 +110,7 @@ var free = map[string]bool{
 var (
 	tripCount = regexp.MustCompile(`known_trip_count":\{"n":"(\d+)`)
 	cycles    = regexp.MustCompile(`estimated_cycles":"(\d+)`)
+	stated    = regexp.MustCompile(`"cost_estimate":\{[^}]*"bytes_accessed":"(\d+)`)
 )
 
 func (c *counter) computation(comp *computation, times int64, depth int) {
@@ -156,7 +159,7 @@ func (c *counter) computation(comp *computation, times int64, depth int) {
 				}
 			}
 			c.cost.Kernels[i.target+" "+base(i.name)] += times
-			all = whole(comp, i)
+			all = limited(whole(comp, i), i.config)
 		default:
 			all = whole(comp, i)
 		}
@@ -209,6 +212,30 @@ func whole(comp *computation, i *instruction) []access {
 	all := i.shape.leaves()
 	for k := range i.operands {
 		all = append(all, operand(comp, i, k).shape.leaves()...)
+	}
+	return all
+}
+
+// limited takes from a kernel's accesses what goes beyond the bytes that the kernel states in its config: of the largest
+// operand or result it touches a part only, as attention does that writes some columns of its result.
+func limited(all []access, config []byte) []access {
+	m := stated.FindSubmatch(config)
+	if m == nil {
+		return all
+	}
+	beyond, err := strconv.ParseInt(string(m[1]), 10, 64)
+	if err != nil || beyond == 0 { // nothing is stated
+		return all
+	}
+	beyond = -beyond
+	for _, a := range all {
+		beyond += a.bytes
+	}
+	slices.SortStableFunc(all, func(a, b access) int { return cmp.Compare(b.bytes, a.bytes) })
+	for i := range all {
+		n := min(max(beyond, 0), all[i].bytes)
+		all[i].bytes -= n
+		beyond -= n
 	}
 	return all
 }

@@ -159,6 +159,20 @@ func TestKernels(t *testing.T) {
 	}
 }
 
+// A kernel that states fewer bytes than its operands and results have touches a part of the largest: here 40 bytes of a
+// result of 400, beside an operand of 100 in the chip's own memory.
+func TestStated(t *testing.T) {
+	v, out := array(bf16, 1, 50), array(f32, 0, 100)
+	for bytes, want := range map[string][2]int64{"140": {40, 100}, "500": {400, 100}, "900": {400, 100}, "0": {400, 100}, "50": {0, 50}} {
+		kernel := config(`{"custom_call_config":{"cost_estimate":{"flops":"7","bytes_accessed":"` + bytes + `"}}}`)
+		c := count(t, modul(comp(1, 2, instr(1, "parameter", v, nil),
+			instr(2, "custom-call", out, []int64{1}, part(28, []byte("tpu_custom_call")), kernel))))
+		if got := [2]int64{c.HBM, c.VMEM}; got != want {
+			t.Errorf("%s bytes stated: %v, expected %v", bytes, got, want)
+		}
+	}
+}
+
 func TestDamaged(t *testing.T) {
 	good := modul(comp(1, 1, instr(1, "parameter", array(f32, 0, 5), nil)))
 	for name, code := range map[string][]byte{
