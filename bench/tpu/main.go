@@ -1,6 +1,6 @@
 // Command tpu compiles the blocks of a FLUX.1 transformer for TPUs that this machine doesn't have and prints what libtpu's
-// compiler says of them: bytes through the device's memory, temporaries, estimated cycles (loops multiplied by their
-// trips), as Markdown.
+// compiler says of them: bytes through the device's memory, temporaries, estimated cycles, and the bundles of instructions
+// that Gesso's kernels have become (loops multiplied by their trips), as Markdown.
 //
 //	go run ./bench/tpu -model DIR [-topologies v6e:1x1,v5p:1x1x1] [-size 1024] [-plain]
 //
@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -115,24 +116,87 @@ func run(model string, topologies []string, size int, plain, parts bool, workers
 		return nil
 	}
 	header()
+	jobs := make(chan *job)
+	var all []*job
 	for _, topology := range topologies {
-		o := plan.Options{Plugin: path, Env: env, Plain: plain, Workers: workers}
-		t, err := plan.Open(ctx, topology, o)
-		if err != nil {
-			return err
-		}
-		all, err := t.Compile(ctx, &kept, o)
-		t.Close()
-		if err != nil {
-			return err
-		}
-		for _, c := range all {
-			if err := row(c.Name, t, c.Figures, c.Err, parts); err != nil {
-				return err
-			}
+		for _, p := range kept.Programs {
+			all = append(all, &job{topology: topology, program: p, done: make(chan struct{})})
 		}
 	}
+	for range min(workers, len(all)) {
+		go func() {
+			for j := range jobs {
+				j.err = j.compile(ctx, plan.Options{Plugin: path, Env: env, Plain: plain, Workers: 1})
+				close(j.done)
+			}
+		}()
+	}
+	go func() {
+		for _, j := range all {
+			jobs <- j
+		}
+		close(jobs)
+	}()
+	for _, j := range all {
+		<-j.done
+		if j.err != nil {
+			return fmt.Errorf("%s for %s: %w", j.program.Name, j.topology, j.err)
+		}
+		j.row(parts)
+	}
 	return nil
+}
+
+// job is a program to be compiled for a topology.
+type job struct {
+	topology string
+	program  *plan.Program
+	done     chan struct{}
+	err      error
+
+	result
+}
+
+// result is what came of a program.
+type result struct {
+	name    string
+	target  *plan.Target
+	figures aot.Figures
+	err     error
+	kernels []kernel
+}
+
+// compile has the compiler, in a process of its own, write the machine code to a folder that is read and removed.
+func (j *job) compile(ctx context.Context, o plan.Options) error {
+	dir, err := os.MkdirTemp("", "tpu")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	o.Env = append(slices.Clone(o.Env), dump(dir))
+	t, err := plan.Open(ctx, j.topology, o)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	probed, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		return err
+	}
+	for _, p := range probed {
+		if err := os.Remove(p); err != nil {
+			return err
+		}
+	}
+	all, err := t.Compile(ctx, &plan.Generation{Programs: []*plan.Program{j.program}}, o)
+	if err != nil {
+		return err
+	}
+	j.result = result{name: j.program.Name, target: t, figures: all[0].Figures, err: all[0].Err}
+	if j.result.err == nil {
+		j.kernels, err = kernels(dir)
+	}
+	return err
 }
 
 // files compiles modules as they are.
@@ -161,32 +225,42 @@ func files(topologies, paths []string, parts bool) error {
 			if err == nil {
 				f = r.Figures
 			}
-			if err := row(p.Name, t, f, err, parts); err != nil {
-				return err
-			}
+			(&result{name: p.Name, target: t, figures: f, err: err}).row(parts)
 		}
 	}
 	return nil
 }
 
 func header() {
-	fmt.Println("| program | topology | kernels | compile s | arguments MB | temporaries MB | HBM traffic GB | M cycles outside kernels |")
-	fmt.Println("|---|---|---|---:|---:|---:|---:|---:|")
+	fmt.Println("| program | topology | kernels | compile s | arguments MB | temporaries MB | HBM traffic GB | M cycles outside kernels | M bundles in attention | in other kernels |")
+	fmt.Println("|---|---|---|---:|---:|---:|---:|---:|---:|---:|")
 }
 
 // row prints what is known of a program.
-func row(name string, t *plan.Target, f aot.Figures, err error, parts bool) error {
-	if err != nil {
-		fmt.Printf("| %s | %s | %v | %v |\n", name, t.Name, t.Kernels, err)
-		return nil
+func (r *result) row(parts bool) {
+	if r.err != nil {
+		fmt.Printf("| %s | %s | %v | %v |\n", r.name, r.target.Name, r.target.Kernels, r.err)
+		return
 	}
-	fmt.Printf("| %s | %s | %v | %.1f | %.0f | %.0f | %.2f | %.2f |\n", name, t.Name, t.Kernels, f.Seconds,
-		float64(f.Arguments)/1e6, float64(f.Temporary)/1e6, float64(f.Cost.HBM)/1e9, float64(f.Cost.Cycles)/1e6)
+	var attention, others int64
+	for _, k := range r.kernels {
+		if k.Attention {
+			attention += k.Bundles
+		} else {
+			others += k.Bundles
+		}
+	}
+	f := r.figures
+	fmt.Printf("| %s | %s | %v | %.1f | %.0f | %.0f | %.2f | %.2f | %.2f | %.2f |\n", r.name, r.target.Name, r.target.Kernels, f.Seconds,
+		float64(f.Arguments)/1e6, float64(f.Temporary)/1e6, float64(f.Cost.HBM)/1e9, float64(f.Cost.Cycles)/1e6,
+		float64(attention)/1e6, float64(others)/1e6)
 	if !parts {
-		return nil
+		return
 	}
 	for _, p := range f.Cost.Largest {
 		fmt.Printf("  %-40s %4d x %8.1f MB %8.3f M cycles\n", p.Name, p.Times, float64(p.HBM)/1e6, float64(p.Cycles)/1e6)
 	}
-	return nil
+	for _, k := range r.kernels {
+		fmt.Printf("  kernel %-33s %26.3f M bundles\n", k.Name, float64(k.Bundles)/1e6)
+	}
 }
