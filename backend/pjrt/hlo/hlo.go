@@ -123,10 +123,7 @@ func (c *counter) computation(comp *computation, times int64, depth int) {
 		}
 		switch {
 		case i.opcode == "while":
-			trips := int64(1)
-			if m := tripCount.FindSubmatch(i.config); m != nil {
-				trips, _ = strconv.ParseInt(string(m[1]), 10, 64)
-			}
+			trips := c.trips(i)
 			for _, id := range i.called { // the condition costs nothing that counts
 				c.computation(c.m.computations[id], times*trips, depth+1)
 			}
@@ -181,6 +178,27 @@ func (c *counter) computation(comp *computation, times int64, depth int) {
 		c.cost.Cycles += part.Cycles
 		c.cost.Largest = append(c.cost.Largest, part)
 	}
+}
+
+// trips returns how often a loop's body runs: what the compiler says, or else what the loop's condition compares its index
+// with, as in the loops that package mosaic writes, which count from zero by one.
+func (c *counter) trips(loop *instruction) int64 {
+	if m := tripCount.FindSubmatch(loop.config); m != nil {
+		n, _ := strconv.ParseInt(string(m[1]), 10, 64)
+		return n
+	}
+	for _, id := range loop.called {
+		comp := c.m.computations[id]
+		if comp == nil || comp.byID[comp.root] == nil || comp.byID[comp.root].opcode != "compare" {
+			continue
+		}
+		for k := range comp.byID[comp.root].operands {
+			if o := operand(comp, comp.byID[comp.root], k); o.opcode == "constant" && o.value > 0 {
+				return o.value
+			}
+		}
+	}
+	return 1
 }
 
 // base is an instruction's name without its number.

@@ -112,6 +112,24 @@ func TestLoops(t *testing.T) {
 	}
 }
 
+// Where the compiler doesn't say how often a loop runs, its condition does.
+func TestCondition(t *testing.T) {
+	a, n, yes := array(f32, 0, 25), array(4, 0), array(1, 0)
+	loop := instr(2, "while", a, []int64{1}, number(38, 2), number(38, 3))
+	p := instr(1, "parameter", a, nil)
+	for name, literal := range map[string][]byte{
+		"packed": part(8, part(4, []byte{0x80, 2})),
+		"single": part(8, number(4, 256)),
+	} {
+		condition := comp(3, 4, p, instr(2, "constant", n, nil, literal), instr(3, "get-tuple-element", n, []int64{1}),
+			instr(4, "compare", yes, []int64{3, 2}))
+		c := count(t, modul(comp(1, 2, p, loop), comp(2, 2, p, instr(2, "negate", a, []int64{1})), condition))
+		if len(c.Largest) == 0 || c.Largest[0].Times != 256 || c.Largest[0].HBM != 256*200 {
+			t.Errorf("%s: %+v", name, c)
+		}
+	}
+}
+
 // Slices move what they take, updates what they put; a fusion reads of a parameter only what it slices from it.
 func TestSlices(t *testing.T) {
 	big, small := array(f32, 0, 1000), array(f32, 0, 10)

@@ -13,6 +13,7 @@ type instruction struct {
 	parameter, id        int64
 	operands, called     []int64
 	config               []byte
+	value                int64 // of a constant that is one s32
 }
 
 // computation is HloComputationProto.
@@ -127,6 +128,21 @@ func parseShape(msg []byte, depth int) (s shape, err error) {
 	return s, err
 }
 
+// parseLiteral returns the first s32 of a LiteralProto, or 0.
+func parseLiteral(msg []byte) (v int64, err error) {
+	err = fields(msg, func(field int, n uint64, b []byte) error {
+		if field != 4 {
+			return nil
+		}
+		all, err := numbers(nil, n, b)
+		if len(all) > 0 {
+			v = all[0]
+		}
+		return err
+	})
+	return v, err
+}
+
 func parseInstruction(msg []byte) (*instruction, error) {
 	i := &instruction{}
 	err := fields(msg, func(field int, v uint64, b []byte) (err error) {
@@ -137,6 +153,8 @@ func parseInstruction(msg []byte) (*instruction, error) {
 			i.opcode = string(b)
 		case 3:
 			i.shape, err = parseShape(b, 0)
+		case 8:
+			i.value, err = parseLiteral(b)
 		case 9:
 			i.parameter = int64(v)
 		case 28:
