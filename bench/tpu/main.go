@@ -1,6 +1,7 @@
-// Command tpu compiles the blocks of a FLUX.1 transformer for TPUs that this machine doesn't have and prints what libtpu's
-// compiler says of them: bytes through the device's memory, temporaries, estimated cycles, and the bundles of instructions
-// that Gesso's kernels have become (loops multiplied by their trips), as Markdown.
+// Command tpu compiles the programs of a FLUX.1 model for TPUs that this machine doesn't have and prints what libtpu's
+// compiler says of them, as Markdown: memory of arguments and results, beside what it is by the model's configuration,
+// temporaries, bytes through the device's memory, estimated cycles, and the bundles of instructions that Gesso's kernels
+// have become (loops multiplied by their trips).
 //
 //	go run ./bench/tpu -model DIR [-topologies v6e:1x1,v5p:1x1x1] [-size 1024] [-plain]
 //
@@ -120,13 +121,13 @@ func run(model string, topologies []string, size int, plain, parts bool, workers
 	var all []*job
 	for _, topology := range topologies {
 		for _, p := range kept.Programs {
-			all = append(all, &job{topology: topology, program: p, done: make(chan struct{})})
+			all = append(all, &job{topology: topology, done: make(chan struct{}), result: result{name: p.Name, program: p}})
 		}
 	}
 	for range min(workers, len(all)) {
 		go func() {
 			for j := range jobs {
-				j.err = j.compile(ctx, plan.Options{Plugin: path, Env: env, Plain: plain, Workers: 1})
+				j.failed = j.compile(ctx, plan.Options{Plugin: path, Env: env, Plain: plain, Workers: 1})
 				close(j.done)
 			}
 		}()
@@ -139,8 +140,8 @@ func run(model string, topologies []string, size int, plain, parts bool, workers
 	}()
 	for _, j := range all {
 		<-j.done
-		if j.err != nil {
-			return fmt.Errorf("%s for %s: %w", j.program.Name, j.topology, j.err)
+		if j.failed != nil {
+			return fmt.Errorf("%s for %s: %w", j.name, j.topology, j.failed)
 		}
 		j.row(parts)
 	}
@@ -150,9 +151,8 @@ func run(model string, topologies []string, size int, plain, parts bool, workers
 // job is a program to be compiled for a topology.
 type job struct {
 	topology string
-	program  *plan.Program
 	done     chan struct{}
-	err      error
+	failed   error
 
 	result
 }
@@ -160,6 +160,7 @@ type job struct {
 // result is what came of a program.
 type result struct {
 	name    string
+	program *plan.Program // or nil, of a file
 	target  *plan.Target
 	figures aot.Figures
 	err     error
@@ -192,8 +193,8 @@ func (j *job) compile(ctx context.Context, o plan.Options) error {
 	if err != nil {
 		return err
 	}
-	j.result = result{name: j.program.Name, target: t, figures: all[0].Figures, err: all[0].Err}
-	if j.result.err == nil {
+	j.target, j.figures, j.err = t, all[0].Figures, all[0].Err
+	if j.err == nil {
 		j.kernels, err = kernels(dir)
 	}
 	return err
@@ -232,8 +233,8 @@ func files(topologies, paths []string, parts bool) error {
 }
 
 func header() {
-	fmt.Println("| program | topology | kernels | compile s | arguments MB | temporaries MB | HBM traffic GB | M cycles outside kernels | M bundles in attention | in other kernels |")
-	fmt.Println("|---|---|---|---:|---:|---:|---:|---:|---:|---:|")
+	fmt.Println("| program | topology | kernels | compile s | arguments and results MB | the same by count | temporaries MB | HBM traffic GB | M cycles outside kernels | M bundles in attention | in other kernels |")
+	fmt.Println("|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|")
 }
 
 // row prints what is known of a program.
@@ -251,8 +252,12 @@ func (r *result) row(parts bool) {
 		}
 	}
 	f := r.figures
-	fmt.Printf("| %s | %s | %v | %.1f | %.0f | %.0f | %.2f | %.2f | %.2f | %.2f |\n", r.name, r.target.Name, r.target.Kernels, f.Seconds,
-		float64(f.Arguments)/1e6, float64(f.Temporary)/1e6, float64(f.Cost.HBM)/1e9, float64(f.Cost.Cycles)/1e6,
+	counted := ""
+	if r.program != nil {
+		counted = fmt.Sprintf("%.1f", float64(r.program.Weights+r.program.Inputs+r.program.Outputs)/1e6)
+	}
+	fmt.Printf("| %s | %s | %v | %.1f | %.1f | %s | %.0f | %.2f | %.2f | %.2f | %.2f |\n", r.name, r.target.Name, r.target.Kernels, f.Seconds,
+		float64(f.Arguments+f.Outputs-f.Alias)/1e6, counted, float64(f.Temporary)/1e6, float64(f.Cost.HBM)/1e9, float64(f.Cost.Cycles)/1e6,
 		float64(attention)/1e6, float64(others)/1e6)
 	if !parts {
 		return
