@@ -32,7 +32,7 @@ type Chip struct {
 
 // chips: flops and bandwidth are Google's figures, of these pages' tables as read in December 2026: v5e
 // docs.cloud.google.com/tpu/docs/v5e (197 TFLOPs, 819 GBps); v5p, v6e and TPU7x docs.cloud.google.com/tpu/docs/tpu7x (459,
-// 918, 2307 TFLOPs; 2765, 1638, 7380 GBps; a TPU7x chip is two devices). Those of v4 are from memory. The tiles had the
+// 918, 2307 TFLOPs; 2765, 1638, 7380 GBps; a TPU7x chip is two devices). Flops and bandwidth of v4 are unverified. The tiles had the
 // fewest static instruction bundles in attention of 24 heads of 128 over 4,608 tokens compiled by libtpu 0.0.52 (in
 // millions, queries/keys of a block, r for rows and c for columns):
 //
@@ -42,8 +42,9 @@ type Chip struct {
 //	v6e        1.804     1.503      1.401      1.314
 //	tpu7x      1.701     1.536      1.386      1.267
 //
-// No chip has run them. The chip's own memory, for which no public figure was found, is taken to be 128 MiB on v5e and v6e,
-// 64 MiB on tpu7x (half of it left to the program around the kernel), and 16 MiB of v4's as the compiler grants it.
+// No chip has run them. The chip's own memory: of v4, libtpu refuses kernels that take more than 16 MiB; of the others no
+// public figure was found, so 128 MiB on v5e, v5p and v6e and 64 MiB on tpu7x are unverified, and half of them is left to the
+// program around the kernel. libtpu takes kernels of 22 MB on all four, attention over 16,896 tokens.
 var chips = []Chip{
 	{V4, "TPU v4", 275e12, 1228e9, 32745977856, tile{768, 512, false}, 16 << 20},
 	{V5e, "TPU v5 lite", 197e12, 819e9, 16909336064, tile{768, 512, false}, 64 << 20},
