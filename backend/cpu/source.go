@@ -156,6 +156,12 @@ func (p *planner) convolution(n *graph.Node, a graph.ConvolutionAttr) source {
 	problem := conv.Problem{
 		N: x.shape[0], H: x.shape[1], W: x.shape[2], C: x.shape[3], O: w.shape[0], KH: w.shape[2], KW: w.shape[3],
 		StrideY: a.Stride[0], StrideX: a.Stride[1], Pad: conv.Pad{Top: a.Low[0], Bottom: a.High[0], Left: a.Low[1], Right: a.High[1]},
+		X: gemm.Operand{DType: x.dtype}, Weight: gemm.Operand{DType: w.dtype},
+	}
+	var packed *storage
+	if n.Op == graph.Convolution && w.st.kind == input && w.whole() && problem.Packs(client.level) {
+		taps := problem.KH * problem.KW
+		packed = w.st.packedAs(weight{problem.O, problem.C * taps, taps, x.dtype})
 	}
 	run := func(c *cluster) func(f *frame) error {
 		var current *frame
@@ -165,8 +171,12 @@ func (p *planner) convolution(n *graph.Node, a graph.ConvolutionAttr) source {
 		return func(f *frame) error {
 			current = f
 			q := problem
-			q.X = gemm.Operand{DType: x.dtype, Data: f.bytes(x)}
-			q.Weight = gemm.Operand{DType: w.dtype, Data: f.bytes(w)}
+			q.X.Data = f.bytes(x)
+			if packed != nil && f.packed[packed.slot] != nil {
+				q.Packed = f.packed[packed.slot]
+			} else {
+				q.Weight.Data = f.bytes(w)
+			}
 			if n.Op == graph.UpsampleConv {
 				return conv.RunUpsampled(client.par, client.level, &q, emit)
 			}
@@ -176,5 +186,5 @@ func (p *planner) convolution(n *graph.Node, a graph.ConvolutionAttr) source {
 			return conv.Run(client.par, client.level, &q, emit)
 		}
 	}
-	return source{uses: []view{x, w}, run: run}
+	return source{uses: []view{x, w}, weight: packed, run: run}
 }

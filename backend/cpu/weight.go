@@ -3,14 +3,16 @@ package cpu
 import (
 	"sync"
 
+	"github.com/gesso-go/gesso/backend/cpu/conv"
 	"github.com/gesso-go/gesso/backend/cpu/gemm"
 	"github.com/gesso-go/gesso/tensor"
 )
 
-// weight says how products use an input whose whole is their right operand: N rows of K, for rows of type a.
+// weight says how products use an input whose whole is their right operand: N rows of K, for rows of type a. A
+// convolution's, (N, K/taps, taps), is packed with the taps before the channels.
 type weight struct {
-	n, k int
-	a    tensor.DType
+	n, k, taps int
+	a          tensor.DType
 }
 
 // parameter is what a value has more when it is a model's parameter. A program that takes it as a weight packs it, for all
@@ -22,6 +24,7 @@ type parameter struct {
 
 	mu     sync.Mutex
 	packed *gemm.Packed
+	as     weight // what it was packed as
 	mem    *block // of packed
 }
 
@@ -32,7 +35,11 @@ func (m *matrix) weight(a tensor.DType) *storage {
 	if st.kind != input || !m.view.whole() || m.turned || m.batch.n != 1 || m.rows*m.cols != m.view.shape.Size() || m.stride != m.cols {
 		return nil
 	}
-	w := weight{m.rows, m.cols, a}
+	return st.packedAs(weight{m.rows, m.cols, 1, a})
+}
+
+// packedAs returns st if its first user takes it as w too: it is packed in one way.
+func (st *storage) packedAs(w weight) *storage {
 	if st.weight == nil {
 		st.weight = &w
 	}
@@ -80,7 +87,7 @@ func (v *value) bring(st *storage) ([]byte, *gemm.Packed, error) {
 		default:
 			v.c.packing.pack(func() { p.pack(v, w) })
 		}
-		if p.packed != nil && p.packed.For(v.c.level, w.a) {
+		if p.packed != nil && p.as == *w {
 			q = p.packed
 		}
 	}
@@ -114,13 +121,27 @@ func (p *parameter) pack(v *value, w *weight) {
 	if err != nil {
 		return
 	}
-	q, err := gemm.PackBInto(mem.mem, v.c.par, v.c.level, gemm.Operand{DType: v.typ.DType, Data: v.block.mem}, w.n, w.k, false, w.a)
+	stored := gemm.Operand{DType: v.typ.DType, Data: v.block.mem}
+	var q *gemm.Packed
+	if w.taps == 1 {
+		q, err = gemm.PackBInto(mem.mem, v.c.par, v.c.level, stored, w.n, w.k, false, w.a)
+	} else {
+		q, err = conv.PackWeight(mem.mem, v.c.par, v.c.level, stored, w.n, w.k/w.taps, w.taps, w.a)
+	}
 	mem.refs.Add(1)
 	if err != nil {
 		v.c.mem.release(mem)
 		return
 	}
-	p.packed, p.mem = q, mem
+	p.packed, p.as, p.mem = q, *w, mem
+}
+
+// unpack writes the packed value as it was.
+func (p *parameter) unpack(dst []byte) error {
+	if p.as.taps == 1 {
+		return p.packed.Unpack(dst)
+	}
+	return conv.UnpackWeight(dst, p.packed, p.as.n, p.as.k/p.as.taps, p.as.taps)
 }
 
 // letGo gives up the memory of a packed value.
@@ -152,7 +173,7 @@ func (p *parameter) restore(v *value) error {
 		return err
 	}
 	b.refs.Add(1)
-	if err := p.packed.Unpack(b.mem); err != nil {
+	if err := p.unpack(b.mem); err != nil {
 		v.c.mem.release(b)
 		return err
 	}
@@ -166,7 +187,7 @@ func (v *value) read(dst []byte) error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if v.block == nil {
-			return p.packed.Unpack(dst)
+			return p.unpack(dst)
 		}
 	}
 	copy(dst, v.block.mem)

@@ -51,29 +51,49 @@ func results(t *testing.T, e backend.Executable, args ...backend.Buffer) [][]byt
 	return list
 }
 
-func linear(l *graph.Builder, in []*graph.Node) []*graph.Node {
-	return []*graph.Node{l.Make(graph.Linear, graph.LinearAttr{}, in[0], in[1])}
+// weighted is an operation with a weight, on inputs of m rows.
+type weighted struct {
+	name   string
+	weight tensor.Shape
+	input  func(m int) tensor.Shape
+	op     func(l *graph.Builder, x, w *graph.Node) *graph.Node
+}
+
+var weightedOps = []weighted{
+	{"linear", tensor.Shape{200, 150}, func(m int) tensor.Shape { return tensor.Shape{m, 150} },
+		func(l *graph.Builder, x, w *graph.Node) *graph.Node {
+			return l.Make(graph.Linear, graph.LinearAttr{}, x, w)
+		}},
+	convolved("convolution", tensor.Shape{70, 50, 3, 3}, graph.ConvolutionAttr{Stride: [2]int{1, 1}, Low: [2]int{1, 1}, High: [2]int{1, 1}}),
+	convolved("strided convolution", tensor.Shape{160, 48, 3, 2}, graph.ConvolutionAttr{Stride: [2]int{2, 1}, High: [2]int{2, 0}}),
+	convolved("pointwise convolution", tensor.Shape{96, 40, 1, 1}, graph.ConvolutionAttr{Stride: [2]int{1, 1}}),
+}
+
+func convolved(name string, w tensor.Shape, a graph.ConvolutionAttr) weighted {
+	return weighted{name, w, func(m int) tensor.Shape { return tensor.Shape{1, m, 5, w[1]} },
+		func(l *graph.Builder, x, w *graph.Node) *graph.Node { return l.Make(graph.Convolution, a, x, w) }}
 }
 
 func TestParameterIsPackedOnceAndStaysTheSame(t *testing.T) {
 	for _, level := range isa.Available() {
 		for _, d := range []tensor.DType{tensor.F32, tensor.BF16, tensor.F16} {
 			for _, mapped := range []bool{false, true} {
-				t.Run(level.String()+" "+d.String(), func(t *testing.T) { testParameter(t, level, d, mapped) })
+				for _, op := range weightedOps {
+					t.Run(level.String()+" "+d.String()+" "+op.name, func(t *testing.T) { testParameter(t, level, d, mapped, op) })
+				}
 			}
 		}
 	}
 }
 
-func testParameter(t *testing.T, level isa.Level, d tensor.DType, mapped bool) {
+func testParameter(t *testing.T, level isa.Level, d tensor.DType, mapped bool, op weighted) {
 	c, err := New(Options{ISA: level.String()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	c.packing.now = stopped
-	const n, k = 200, 150
-	wt := graph.Type{DType: d, Shape: tensor.Shape{n, k}}
+	wt := graph.Type{DType: d, Shape: op.weight}
 	w := random(wt)
 	want := bytes.Clone(w.Data)
 	upload := func(a *tensor.Array) backend.Buffer {
@@ -91,9 +111,11 @@ func testParameter(t *testing.T, level isa.Level, d tensor.DType, mapped bool) {
 	}
 	param.(backend.Parameter).MarkParameter(release)
 	for _, m := range []int{1, 77, 3, 300} {
-		xt := graph.Type{DType: d, Shape: tensor.Shape{m, k}}
+		xt := graph.Type{DType: d, Shape: op.input(m)}
 		x := upload(random(xt))
-		e := compiled(t, c, []graph.Type{xt, wt}, linear)
+		e := compiled(t, c, []graph.Type{xt, wt}, func(l *graph.Builder, in []*graph.Node) []*graph.Node {
+			return []*graph.Node{op.op(l, in[0], in[1])}
+		})
 		for range 2 {
 			if a, b := results(t, e, x, plain), results(t, e, x, param); !bytes.Equal(a[0], b[0]) {
 				t.Fatalf("%d rows: the packed weight gives other bits", m)
@@ -115,16 +137,15 @@ func testParameter(t *testing.T, level isa.Level, d tensor.DType, mapped bool) {
 	if a, err := param.Read(); err != nil || !bytes.Equal(a.Data, want) {
 		t.Fatalf("the parameter reads otherwise than it was uploaded (%v)", err)
 	}
-	// Another operation reads it, and one program uses it in both ways.
-	it := graph.Type{DType: tensor.I32, Shape: tensor.Shape{3}}
-	ids := upload(&tensor.Array{DType: tensor.I32, Shape: it.Shape, Data: tensor.Bytes([]int32{7, 0, 199})})
-	both := compiled(t, c, []graph.Type{it, wt}, func(l *graph.Builder, in []*graph.Node) []*graph.Node {
-		x := l.Make(graph.Gather, nil, in[1], in[0])
-		return []*graph.Node{l.Make(graph.Linear, graph.LinearAttr{}, x, in[1]), x}
+	// One program uses it in both ways.
+	xt := graph.Type{DType: d, Shape: op.input(4)}
+	x := upload(random(xt))
+	both := compiled(t, c, []graph.Type{xt, wt}, func(l *graph.Builder, in []*graph.Node) []*graph.Node {
+		return []*graph.Node{op.op(l, in[0], in[1]), l.Make(graph.Neg, nil, in[1])}
 	})
-	a, b := results(t, both, ids, plain), results(t, both, ids, param)
+	a, b := results(t, both, x, plain), results(t, both, x, param)
 	if !bytes.Equal(a[0], b[0]) || !bytes.Equal(a[1], b[1]) {
-		t.Error("a program that gathers from the weight and multiplies with it gives other bits")
+		t.Error("a program that negates the weight and multiplies with it gives other bits")
 	}
 	if v.param.packed != packed {
 		t.Error("packed again")

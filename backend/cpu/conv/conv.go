@@ -35,7 +35,7 @@ type Problem struct {
 
 	X      gemm.Operand // (N, H, W, C), dense: Stride is 0 or C
 	Weight gemm.Operand // (O, C, KH, KW), dense: Stride is 0; or Packed
-	Packed *Packed      // the weight packed before, in place of Weight
+	Packed *gemm.Packed // the weight packed before, in place of Weight: see PackWeight
 }
 
 // Pad counts the rows and columns of zeros on each side of an image.
@@ -71,12 +71,9 @@ func Run(pool *par.Pool, level isa.Level, p *Problem, emit gemm.Emit) error {
 		g.Source = newPatches(p)
 	}
 	if p.Packed != nil {
-		if err := p.Packed.fits(p); err != nil {
-			return err
-		}
-		g.Packed = p.Packed.b
+		g.Packed = p.Packed
 	} else {
-		w := reorder(p.Weight, p.O, p.C, p.KH, p.KW)
+		w := reorder(pool, p.Weight, p.O, p.C, p.KH*p.KW)
 		defer w.free()
 		g.B = w.operand
 	}

@@ -117,7 +117,7 @@ func TestRunAgreesWithDefinition(t *testing.T) {
 						}
 					}
 					check("weight")
-					q, err := PackWeight(pool, level, p.Weight, p.O, p.C, p.KH, p.KW, dt[0])
+					q, err := PackWeight(nil, pool, level, p.Weight, p.O, p.C, p.KH*p.KW, dt[0])
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -137,7 +137,7 @@ func TestRunReportsMistakes(t *testing.T) {
 	if err := run(good); err != nil {
 		t.Fatal(err)
 	}
-	q, err := PackWeight(nil, isa.Portable, w, 5, 3, 3, 3, tensor.F32)
+	q, err := PackWeight(nil, nil, isa.Portable, w, 5, 3, 9, tensor.F32)
 	if err != nil {
 		t.Fatal(err)
 	}

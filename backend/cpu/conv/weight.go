@@ -11,40 +11,66 @@ import (
 	"github.com/gesso-go/gesso/tensor"
 )
 
-// Packed is a weight that was packed once for the kernel that will use it.
-type Packed struct {
-	b            *gemm.Packed
-	o, c, kh, kw int
-}
+// Packs reports whether p's convolution at level can take its weight packed: not where there are few output channels.
+func (p *Problem) Packs(level isa.Level) bool { return fewKernel(level, p) == nil }
 
-// PackWeight packs w (O, C, KH, KW) for convolutions of images of type x at level. w may be forgotten afterwards.
-func PackWeight(pool *par.Pool, level isa.Level, w gemm.Operand, o, c, kh, kw int, x tensor.DType) (*Packed, error) {
-	if min(o, c, kh, kw) < 0 {
-		return nil, fmt.Errorf("conv: negative size of weight %d×%d×%d×%d", o, c, kh, kw)
+// PackWeight packs w (O, C, taps), taps being KH·KW, for images of type x at level, into mem: gemm.PackedBytes of memory for
+// O columns and K of taps·C, aligned to 64 bytes, which must stay as long as the result is used; nil to have it made. w may be
+// forgotten afterwards.
+func PackWeight(mem []byte, pool *par.Pool, level isa.Level, w gemm.Operand, o, c, taps int, x tensor.DType) (*gemm.Packed, error) {
+	if min(o, c, taps) < 0 {
+		return nil, fmt.Errorf("conv: negative size of weight %d×%d×%d", o, c, taps)
 	}
-	if err := checkDense("weight", w, o*c*kh*kw, 0); err != nil {
+	if err := checkDense("weight", w, o*c*taps, 0); err != nil {
 		return nil, err
 	}
-	r := reorder(w, o, c, kh, kw)
+	r := reorder(pool, w, o, c, taps)
 	defer r.free()
-	b, err := gemm.PackB(pool, level, r.operand, o, c*kh*kw, false, x)
+	var q *gemm.Packed
+	var err error
+	if mem == nil {
+		q, err = gemm.PackB(pool, level, r.operand, o, c*taps, false, x)
+	} else {
+		q, err = gemm.PackBInto(mem, pool, level, r.operand, o, c*taps, false, x)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("conv: %w", err)
 	}
-	return &Packed{b: b, o: o, c: c, kh: kh, kw: kw}, nil
+	return q, nil
 }
 
-// Bytes returns the memory that q holds.
-func (q *Packed) Bytes() int { return q.b.Bytes() }
-
-func (q *Packed) fits(p *Problem) error {
-	if q.o != p.O || q.c != p.C || q.kh != p.KH || q.kw != p.KW {
-		return fmt.Errorf("conv: packed weight is %d×%d×%d×%d, expected %d×%d×%d×%d", q.o, q.c, q.kh, q.kw, p.O, p.C, p.KH, p.KW)
+// UnpackWeight writes what PackWeight packed, (O, C, taps), to dst. It fails where q doesn't unpack.
+func UnpackWeight(dst []byte, q *gemm.Packed, o, c, taps int) error {
+	if err := q.Unpack(dst); err != nil {
+		return fmt.Errorf("conv: %w", err)
+	}
+	n := o * c * taps
+	if n == 0 {
+		return nil
+	}
+	if size := q.DType().Size(); size == 4 {
+		restore(unsafe.Slice((*uint32)(unsafe.Pointer(&dst[0])), n), o, c, taps)
+	} else {
+		restore(unsafe.Slice((*uint16)(unsafe.Pointer(&dst[0])), n), o, c, taps)
 	}
 	return nil
 }
 
-// reordered is a weight as the rows (O, KH·KW·C).
+// restore brings w, (O, taps, C), into the order (O, C, taps).
+func restore[T uint16 | uint32](w []T, o, c, taps int) {
+	row := make([]T, c*taps)
+	for i := range o {
+		d := w[i*c*taps:][:c*taps]
+		copy(row, d)
+		for t := range taps {
+			for j, v := range row[t*c:][:c] {
+				d[j*taps+t] = v
+			}
+		}
+	}
+}
+
+// reordered is a weight as the rows (O, taps·C).
 type reordered struct {
 	operand gemm.Operand
 	buffer  *[]uint32 // nil: the weight itself
@@ -52,11 +78,11 @@ type reordered struct {
 
 var buffers = sync.Pool{New: func() any { return new([]uint32) }}
 
-// reorder brings w, (O, C, KH, KW), into the order (O, KH, KW, C).
-func reorder(w gemm.Operand, o, c, kh, kw int) reordered {
-	k := c * kh * kw
+// reorder brings w, (O, C, taps), into the order (O, taps, C).
+func reorder(pool *par.Pool, w gemm.Operand, o, c, taps int) reordered {
+	k := c * taps
 	w.Stride = k
-	if kh*kw == 1 || c == 1 {
+	if taps == 1 || c == 1 {
 		return reordered{operand: w}
 	}
 	buf := buffers.Get().(*[]uint32)
@@ -70,17 +96,20 @@ func reorder(w gemm.Operand, o, c, kh, kw int) reordered {
 		return r
 	}
 	dst, src := unsafe.Pointer(&(*buf)[:words][0]), unsafe.Pointer(&w.Data[0])
-	if size == 4 {
-		reorderAs(unsafe.Slice((*uint32)(dst), o*k), unsafe.Slice((*uint32)(src), o*k), o, c, kh*kw)
-	} else {
-		reorderAs(unsafe.Slice((*uint16)(dst), o*k), unsafe.Slice((*uint16)(src), o*k), o, c, kh*kw)
-	}
+	pool.For(o, max(1, 1<<14/k), func(_, lo, hi int) {
+		if size == 4 {
+			reorderAs(unsafe.Slice((*uint32)(dst), o*k), unsafe.Slice((*uint32)(src), o*k), lo, hi, c, taps)
+		} else {
+			reorderAs(unsafe.Slice((*uint16)(dst), o*k), unsafe.Slice((*uint16)(src), o*k), lo, hi, c, taps)
+		}
+	})
 	r.operand.Data = unsafe.Slice((*byte)(dst), o*k*size)
 	return r
 }
 
-func reorderAs[T uint16 | uint32](dst, src []T, o, c, taps int) {
-	for i := range o {
+// reorderAs reorders rows lo to hi.
+func reorderAs[T uint16 | uint32](dst, src []T, lo, hi, c, taps int) {
+	for i := lo; i < hi; i++ {
 		d, s := dst[i*c*taps:][:c*taps], src[i*c*taps:][:c*taps]
 		for t := range taps {
 			row := d[t*c:][:c]

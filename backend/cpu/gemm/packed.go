@@ -95,8 +95,8 @@ func pack(pool *par.Pool, level isa.Level, p *Problem, a tensor.DType, mem []byt
 // Bytes returns the memory that q holds.
 func (q *Packed) Bytes() int { return 4 * (len(q.data) + len(q.offset)) }
 
-// For reports whether q serves products at level with rows of type a.
-func (q *Packed) For(level isa.Level, a tensor.DType) bool { return q.level == level && q.a == a }
+// DType returns the type of the B that was packed.
+func (q *Packed) DType() tensor.DType { return q.b }
 
 // Unpacks reports whether Unpack can give B back: not where packing widened it.
 func (q *Packed) Unpacks() bool { return q.b.Size() == 4/q.kernel.perWord() }
