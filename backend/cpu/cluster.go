@@ -26,9 +26,10 @@ type cluster struct {
 	direct int  // the store that the last operation writes itself, or -1
 	bare   bool // nothing but the producer's own value, its bias and activation included, stored densely
 
-	// whole, if there, is all that the cluster does, on bfloat16 words in memory: its operands in order.
-	whole    func(fn *vec.Funcs, dst []uint16, x [3][]uint16)
-	operands [3]int // loads
+	// whole, if there, is all that the cluster does, on the producer's values and bfloat16 words in memory: its operands in
+	// order.
+	whole    func(fn *vec.Funcs, dst []uint16, acc []float32, x [3][]uint16)
+	operands []int // loads
 }
 
 // access is an operand or a result in memory.
@@ -93,7 +94,7 @@ func (c *cluster) eval(f *frame, r *registers, flat, n int, acc []float32) {
 	}
 	inner := c.dims[len(c.dims)-1]
 	if c.whole != nil {
-		c.evalWhole(f, flat, n, inner)
+		c.evalWhole(f, flat, n, inner, acc)
 		return
 	}
 	for done := 0; done < n; {
@@ -116,17 +117,30 @@ func (c *cluster) memory(f *frame, flat, n int) []byte {
 }
 
 // evalWhole is eval of a cluster that one kernel does.
-func (c *cluster) evalWhole(f *frame, flat, n, inner int) {
+func (c *cluster) evalWhole(f *frame, flat, n, inner int, acc []float32) {
 	for done := 0; done < n; {
 		row, i := (flat+done)/inner, (flat+done)%inner
 		m := min(n-done, inner-i)
+		for _, l := range c.operands {
+			if p := c.loads[l].period; p > 0 {
+				m = min(m, p-i%p)
+			}
+		}
 		var x [3][]uint16
 		for k, l := range c.operands {
 			a := &c.loads[l]
-			x[k] = elements[uint16](f.mem[a.view.st.slot], c.place(a, row, i), m)
+			at := c.place(a, row, i)
+			if a.period > 0 {
+				at = a.view.offset + i%a.period
+			}
+			x[k] = elements[uint16](f.mem[a.view.st.slot], at, m)
 		}
 		s := &c.stores[0]
-		c.whole(c.fn, elements[uint16](f.mem[s.view.st.slot], c.place(s, row, i), m), x)
+		var sums []float32
+		if c.fed {
+			sums = acc[done:][:m]
+		}
+		c.whole(c.fn, elements[uint16](f.mem[s.view.st.slot], c.place(s, row, i), m), sums, x)
 		done += m
 	}
 }

@@ -129,46 +129,96 @@ func (b *composer) leaveToStores() {
 }
 
 // wholeFuncs are the operations on bfloat16 words.
-var wholeFuncs = map[graph.Op]func(fn *vec.Funcs, dst []uint16, x [3][]uint16){
-	graph.Add: func(fn *vec.Funcs, dst []uint16, x [3][]uint16) { fn.AddBF16(dst, x[0], x[1]) },
-	graph.Sub: func(fn *vec.Funcs, dst []uint16, x [3][]uint16) { fn.SubBF16(dst, x[0], x[1]) },
-	graph.Mul: func(fn *vec.Funcs, dst []uint16, x [3][]uint16) { fn.MulBF16(dst, x[0], x[1]) },
+var wholeFuncs = map[graph.Op]func(fn *vec.Funcs, dst []uint16, acc []float32, x [3][]uint16){
+	graph.Add: func(fn *vec.Funcs, dst []uint16, _ []float32, x [3][]uint16) { fn.AddBF16(dst, x[0], x[1]) },
+	graph.Sub: func(fn *vec.Funcs, dst []uint16, _ []float32, x [3][]uint16) { fn.SubBF16(dst, x[0], x[1]) },
+	graph.Mul: func(fn *vec.Funcs, dst []uint16, _ []float32, x [3][]uint16) { fn.MulBF16(dst, x[0], x[1]) },
 }
 
-func modulateWhole(fn *vec.Funcs, dst []uint16, x [3][]uint16) {
+func modulateWhole(fn *vec.Funcs, dst []uint16, _ []float32, x [3][]uint16) {
 	fn.ModulateBF16(dst, x[0], x[1], x[2])
 }
 
-// asWhole recognises a cluster that is one operation from bfloat16 memory to bfloat16 memory.
+func biasWhole(fn *vec.Funcs, dst []uint16, acc []float32, x [3][]uint16) {
+	fn.AddToBF16(dst, acc, x[0])
+}
+
+func biasAddWhole(fn *vec.Funcs, dst []uint16, acc []float32, x [3][]uint16) {
+	fn.AddAddToBF16(dst, acc, x[0], x[1])
+}
+
+// asWhole recognises a cluster that is one operation from bfloat16 memory to bfloat16 memory, or that adds to the producer's
+// sums a bias and perhaps another operand.
 func (b *composer) asWhole() {
 	c := b.c
 	last := len(c.dims) - 1
-	if c.fed || len(b.ops) == 0 || len(c.stores) != 1 {
+	if len(b.ops) == 0 || len(c.stores) != 1 {
 		return
 	}
-	plain := func(a *access) bool { return a.view.dtype == tensor.BF16 && a.strides[last] == 1 && a.period == 0 }
 	m := &b.ops[len(b.ops)-1]
 	s := &c.stores[0]
+	plain := func(a *access) bool { return a.view.dtype == tensor.BF16 && a.strides[last] == 1 }
 	if !m.raw || m.dtype != tensor.BF16 || s.reg != m.dst || !plain(s) {
 		return
 	}
 	loads := make(map[int16]int)
-	for i := range b.ops[:len(b.ops)-1] {
-		if o := &b.ops[i]; o.code != codeLoad || !plain(&c.loads[o.load]) {
+	var others []*micro
+	for i := range b.ops {
+		o := &b.ops[i]
+		if o.code != codeLoad {
+			others = append(others, o)
+			continue
+		}
+		if a := &c.loads[o.load]; !plain(a) || a.period > 0 && !c.fed {
 			return
 		}
-		loads[b.ops[i].dst] = b.ops[i].load
+		loads[o.dst] = o.load
+	}
+	if c.fed {
+		b.asBias(others, loads)
+		return
 	}
 	whole := wholeFuncs[m.op]
 	if m.code == codeModulate {
 		whole = modulateWhole
 	}
-	if whole == nil || m.code != codeBinary && m.code != codeModulate {
+	if len(others) != 1 || whole == nil || m.code != codeBinary && m.code != codeModulate {
 		return
 	}
 	c.whole = whole
-	for k, r := range m.operands() {
-		c.operands[k] = loads[r]
+	for _, r := range m.operands() {
+		c.operands = append(c.operands, loads[r])
+	}
+}
+
+// asBias recognises the sum of the producer's value and a loaded operand, and perhaps of that and another.
+func (b *composer) asBias(ops []*micro, loads map[int16]int) {
+	c := b.c
+	if len(ops) > 2 {
+		return
+	}
+	sum := int16(0)
+	var operands []int
+	for _, m := range ops {
+		if m.code != codeBinary || m.op != graph.Add || m.dtype != tensor.BF16 {
+			return
+		}
+		r := m.y
+		if m.y == sum {
+			r = m.x
+		} else if m.x != sum {
+			return
+		}
+		l, ok := loads[r]
+		if !ok {
+			return
+		}
+		operands = append(operands, l)
+		sum = m.dst
+	}
+	c.whole, c.operands = biasWhole, operands
+	if len(ops) == 2 {
+		c.whole = biasAddWhole
 	}
 }
 

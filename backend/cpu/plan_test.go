@@ -1,11 +1,13 @@
 package cpu
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/gesso-go/gesso/backend"
+	"github.com/gesso-go/gesso/backend/cpu/isa"
 	"github.com/gesso-go/gesso/graph"
 	"github.com/gesso-go/gesso/tensor"
 )
@@ -286,5 +288,53 @@ func TestNew(t *testing.T) {
 	}
 	if err := c.Sync(0); err == nil {
 		t.Error("Sync after Close gave no error")
+	}
+}
+
+// TestBiasAndResidual: an epilogue that one kernel does gives the bits of the operations one by one, for rows that are short
+// and rows that are longer than a chunk.
+func TestBiasAndResidual(t *testing.T) {
+	for _, level := range isa.Available() {
+		for _, channels := range []int{7, 128, 300, chunk + 33} {
+			c := newClient(t, Options{ISA: level.String()})
+			x, w, bias, r := bf16(1, 3, 5, 16), bf16(channels, 16, 1, 1), bf16(channels), bf16(1, 3, 5, channels)
+			convolve := func(b *graph.Builder, in []*graph.Node) *graph.Node {
+				return b.Make(graph.Convolution, graph.ConvolutionAttr{Stride: [2]int{1, 1}, Bias: len(in) > 2}, in...)
+			}
+			add := func(b *graph.Builder, in []*graph.Node) []*graph.Node {
+				return []*graph.Node{b.Make(graph.Add, nil, in...)}
+			}
+			var args []backend.Buffer
+			for _, typ := range []graph.Type{x, w, bias, r} {
+				buf, err := c.Upload(random(typ), 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				args = append(args, buf)
+			}
+			biased := compiled(t, c, []graph.Type{x, w, bias}, func(b *graph.Builder, in []*graph.Node) []*graph.Node {
+				return []*graph.Node{convolve(b, in)}
+			})
+			outs, _, err := biased.Run(args[:3])
+			if err != nil {
+				t.Fatal(err)
+			}
+			// A second result makes the epilogue a generic one.
+			wide := compiled(t, c, []graph.Type{x, w, bias}, func(b *graph.Builder, in []*graph.Node) []*graph.Node {
+				y := convolve(b, in)
+				return []*graph.Node{y, b.Make(graph.Neg, nil, y)}
+			})
+			first := results(t, biased, args[:3]...)[0]
+			if !bytes.Equal(first, results(t, wide, args[:3]...)[0]) {
+				t.Errorf("%v, %d channels: the bias gives other bits", level, channels)
+			}
+			want := results(t, compiled(t, c, []graph.Type{r, r}, add), outs[0], args[3])[0]
+			together := compiled(t, c, []graph.Type{x, w, bias, r}, func(b *graph.Builder, in []*graph.Node) []*graph.Node {
+				return add(b, []*graph.Node{in[3], convolve(b, in[:3])})
+			})
+			if !bytes.Equal(results(t, together, args...)[0], want) {
+				t.Errorf("%v, %d channels: bias and residual give other bits", level, channels)
+			}
+		}
 	}
 }

@@ -47,6 +47,8 @@ var kernelsAVX2 = kernels{
 	toBF16:          toBF16AVX2Tail,
 	fromF16:         fromF16AVX2Tail,
 	toF16:           toF16AVX2Tail,
+	addToBF16:       addToBF16AVX2Tail,
+	addAddToBF16:    addAddToBF16AVX2Tail,
 	sum:             sumAVX2,
 	sumSquares:      sumSquaresAVX2,
 	sumSquaresFrom:  sumSquaresFromAVX2,
@@ -245,6 +247,32 @@ func toF16AVX2Tail(dst *uint16, x *float32, n int) {
 }
 
 //go:noescape
+func addToBF16AVX2(dst *uint16, x *float32, y *uint16, n int)
+
+func addToBF16AVX2Tail(dst *uint16, x *float32, y *uint16, n int) {
+	m := n &^ 7
+	if m > 0 {
+		addToBF16AVX2(dst, x, y, m)
+	}
+	if m < n {
+		addToBF16Go(at(dst, m), at(x, m), at(y, m), n-m)
+	}
+}
+
+//go:noescape
+func addAddToBF16AVX2(dst *uint16, x *float32, y, z *uint16, n int)
+
+func addAddToBF16AVX2Tail(dst *uint16, x *float32, y, z *uint16, n int) {
+	m := n &^ 7
+	if m > 0 {
+		addAddToBF16AVX2(dst, x, y, z, m)
+	}
+	if m < n {
+		addAddToBF16Go(at(dst, m), at(x, m), at(y, m), at(z, m), n-m)
+	}
+}
+
+//go:noescape
 func sumAVX2(x *float32, n int) float32
 
 //go:noescape
@@ -388,6 +416,8 @@ var kernelsAVX512 = kernels{
 	toBF16:          toBF16AVX512,
 	fromF16:         fromF16AVX512,
 	toF16:           toF16AVX512,
+	addToBF16:       addToBF16AVX512,
+	addAddToBF16:    addAddToBF16AVX512,
 	sum:             sumAVX512,
 	sumSquares:      sumSquaresAVX512,
 	sumSquaresFrom:  sumSquaresFromAVX512,
@@ -544,6 +574,12 @@ func fromF16AVX512(dst *float32, x *uint16, n int)
 
 //go:noescape
 func toF16AVX512(dst *uint16, x *float32, n int)
+
+//go:noescape
+func addToBF16AVX512(dst *uint16, x *float32, y *uint16, n int)
+
+//go:noescape
+func addAddToBF16AVX512(dst *uint16, x *float32, y, z *uint16, n int)
 
 //go:noescape
 func sumAVX512(x *float32, n int) float32

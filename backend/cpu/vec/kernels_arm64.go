@@ -47,6 +47,8 @@ var kernelsNEON = kernels{
 	toBF16:          toBF16NEONAll,
 	fromF16:         fromF16NEONAll,
 	toF16:           toF16NEONAll,
+	addToBF16:       addToBF16NEONAll,
+	addAddToBF16:    addAddToBF16NEONAll,
 	sum:             sumNEONAll,
 	sumSquares:      sumSquaresNEONAll,
 	sumSquaresFrom:  sumSquaresFromNEONAll,
@@ -641,6 +643,32 @@ func toF16NEONAll(dst *uint16, x *float32, n int) {
 	}
 	if m < n {
 		toF16Go(at(dst, m), at(x, m), n-m)
+	}
+}
+
+//go:noescape
+func addToBF16NEON(dst *uint16, x *float32, y *uint16, n int)
+
+func addToBF16NEONAll(dst *uint16, x *float32, y *uint16, n int) {
+	m := n &^ 3
+	if m > 0 {
+		addToBF16NEON(dst, x, y, m)
+	}
+	if m < n {
+		addToBF16Go(at(dst, m), at(x, m), at(y, m), n-m)
+	}
+}
+
+//go:noescape
+func addAddToBF16NEON(dst *uint16, x *float32, y, z *uint16, n int)
+
+func addAddToBF16NEONAll(dst *uint16, x *float32, y, z *uint16, n int) {
+	m := n &^ 3
+	if m > 0 {
+		addAddToBF16NEON(dst, x, y, z, m)
+	}
+	if m < n {
+		addAddToBF16Go(at(dst, m), at(x, m), at(y, m), at(z, m), n-m)
 	}
 }
 

@@ -1646,6 +1646,94 @@ loop:
 	BGT loop
 	RET
 
+// func addToBF16NEON(dst *uint16, x *float32, y *uint16, n int)
+// x+y to bfloat16
+TEXT ·addToBF16NEON(SB), NOSPLIT, $0-32
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+24(FP), R8
+	MOVW $0x00000001, R9
+	VDUP R9, V31.S4
+	MOVW $0x00007fff, R9
+	VDUP R9, V30.S4
+	MOVW $0x00400000, R9
+	VDUP R9, V29.S4
+
+loop:
+	WORD $0x3dc00020 // LDR Q0, [R1, #0]
+	WORD $0xfd400041 // LDR D1, [R2, #0]
+	WORD $0x2e613821 // SHLL #16 V1, V1, V0
+	WORD $0x4e21d400 // ADD V0, V0, V1
+	WORD $0x6f300401 // USHR #16 V1, V0, V0
+	WORD $0x4e3f1c21 // AND V1, V1, V31
+	WORD $0x4ebe8402 // IADD V2, V0, V30
+	WORD $0x4ea18441 // IADD V1, V2, V1
+	WORD $0x4e20e402 // FCMEQ V2, V0, V0
+	WORD $0x6e205842 // NOT V2, V2, V0
+	WORD $0x4ebd1c00 // OR V0, V0, V29
+	WORD $0x6e611c02 // BSL V2, V0, V1
+	WORD $0x0f108440 // SHRN #16 V0, V2, V0
+	WORD $0xfd000000 // STR D0, [R0, #0]
+	ADD $8, R0
+	ADD $16, R1
+	ADD $8, R2
+	SUBS $4, R8
+	BGT loop
+	RET
+
+// func addAddToBF16NEON(dst *uint16, x *float32, y, z *uint16, n int)
+// x+y rounded, +z, to bfloat16
+TEXT ·addAddToBF16NEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD z+24(FP), R3
+	MOVD n+32(FP), R8
+	MOVW $0x00000001, R9
+	VDUP R9, V31.S4
+	MOVW $0x00007fff, R9
+	VDUP R9, V30.S4
+	MOVW $0x00400000, R9
+	VDUP R9, V29.S4
+	MOVW $0xffff0000, R9
+	VDUP R9, V28.S4
+
+loop:
+	WORD $0x3dc00020 // LDR Q0, [R1, #0]
+	WORD $0xfd400041 // LDR D1, [R2, #0]
+	WORD $0x2e613821 // SHLL #16 V1, V1, V0
+	WORD $0x4e21d400 // ADD V0, V0, V1
+	WORD $0x6f300401 // USHR #16 V1, V0, V0
+	WORD $0x4e3f1c21 // AND V1, V1, V31
+	WORD $0x4ebe8402 // IADD V2, V0, V30
+	WORD $0x4ea18441 // IADD V1, V2, V1
+	WORD $0x4e20e402 // FCMEQ V2, V0, V0
+	WORD $0x6e205842 // NOT V2, V2, V0
+	WORD $0x4ebd1c00 // OR V0, V0, V29
+	WORD $0x6e611c02 // BSL V2, V0, V1
+	WORD $0x4e3c1c40 // AND V0, V2, V28
+	WORD $0xfd400061 // LDR D1, [R3, #0]
+	WORD $0x2e613821 // SHLL #16 V1, V1, V0
+	WORD $0x4e21d400 // ADD V0, V0, V1
+	WORD $0x6f300401 // USHR #16 V1, V0, V0
+	WORD $0x4e3f1c21 // AND V1, V1, V31
+	WORD $0x4ebe8402 // IADD V2, V0, V30
+	WORD $0x4ea18441 // IADD V1, V2, V1
+	WORD $0x4e20e402 // FCMEQ V2, V0, V0
+	WORD $0x6e205842 // NOT V2, V2, V0
+	WORD $0x4ebd1c00 // OR V0, V0, V29
+	WORD $0x6e611c02 // BSL V2, V0, V1
+	WORD $0x0f108440 // SHRN #16 V0, V2, V0
+	WORD $0xfd000000 // STR D0, [R0, #0]
+	ADD $8, R0
+	ADD $16, R1
+	ADD $8, R2
+	ADD $8, R3
+	SUBS $4, R8
+	BGT loop
+	RET
+
 // func sumNEON(acc *[64]float32, x *float32, n int)
 // Σx
 TEXT ·sumNEON(SB), NOSPLIT, $0-24

@@ -55,6 +55,8 @@ type kernels struct {
 	toBF16          func(dst *uint16, x *float32, n int)                          // float32 to bfloat16
 	fromF16         func(dst *float32, x *uint16, n int)                          // binary16 to float32
 	toF16           func(dst *uint16, x *float32, n int)                          // float32 to binary16
+	addToBF16       func(dst *uint16, x *float32, y *uint16, n int)               // x+y to bfloat16
+	addAddToBF16    func(dst *uint16, x *float32, y, z *uint16, n int)            // x+y rounded, +z, to bfloat16
 	sum             func(x *float32, n int) float32                               // Σx
 	sumSquares      func(x *float32, n int) float32                               // Σx²
 	sumSquaresFrom  func(x *float32, s float32, n int) float32                    // Σ(x-s)²
@@ -125,6 +127,8 @@ var portable = kernels{
 	toBF16:          toBF16Go,
 	fromF16:         fromF16Go,
 	toF16:           toF16Go,
+	addToBF16:       addToBF16Go,
+	addAddToBF16:    addAddToBF16Go,
 	sum:             sumGo,
 	sumSquares:      sumSquaresGo,
 	sumSquaresFrom:  sumSquaresFromGo,
@@ -1093,6 +1097,57 @@ func toF16Go(dst *uint16, x *float32, n int) {
 	for i := range n {
 		t0 := xs[i]
 		dsts[i] = tensor.Float32ToF16(t0)
+	}
+}
+
+// addToBF16Go: x+y to bfloat16.
+func addToBF16Go(dst *uint16, x *float32, y *uint16, n int) {
+	dsts := unsafe.Slice(dst, n)
+	xs := unsafe.Slice(x, n)
+	ys := unsafe.Slice(y, n)
+	for i := range n {
+		t0 := xs[i]
+		t1 := tensor.BF16ToFloat32(ys[i])
+		t2 := t0 + t1
+		t3 := shiftRight(t2, 16)
+		t5 := and(t3, c00000001)
+		t7 := intAdd(t2, c00007fff)
+		t8 := intAdd(t7, t5)
+		t9 := t2 != t2
+		t11 := or(t2, c00400000)
+		t12 := choose(t9, t11, t8)
+		dsts[i] = uint16(bits(t12) >> 16)
+	}
+}
+
+// addAddToBF16Go: x+y rounded, +z, to bfloat16.
+func addAddToBF16Go(dst *uint16, x *float32, y, z *uint16, n int) {
+	dsts := unsafe.Slice(dst, n)
+	xs := unsafe.Slice(x, n)
+	ys := unsafe.Slice(y, n)
+	zs := unsafe.Slice(z, n)
+	for i := range n {
+		t0 := xs[i]
+		t1 := tensor.BF16ToFloat32(ys[i])
+		t2 := t0 + t1
+		t3 := shiftRight(t2, 16)
+		t5 := and(t3, c00000001)
+		t7 := intAdd(t2, c00007fff)
+		t8 := intAdd(t7, t5)
+		t9 := t2 != t2
+		t11 := or(t2, c00400000)
+		t12 := choose(t9, t11, t8)
+		t14 := and(t12, cffff0000)
+		t15 := tensor.BF16ToFloat32(zs[i])
+		t16 := t14 + t15
+		t17 := shiftRight(t16, 16)
+		t18 := and(t17, c00000001)
+		t19 := intAdd(t16, c00007fff)
+		t20 := intAdd(t19, t18)
+		t21 := t16 != t16
+		t22 := or(t16, c00400000)
+		t23 := choose(t21, t22, t20)
+		dsts[i] = uint16(bits(t23) >> 16)
 	}
 }
 

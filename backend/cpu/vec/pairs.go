@@ -52,5 +52,19 @@ func (f *Funcs) ModulateBF16(dst, x, scale, shift []uint16) {
 	}
 }
 
+// AddToBF16 sets dst to x+y, rounded.
+func (f *Funcs) AddToBF16(dst []uint16, x []float32, y []uint16) {
+	if n := len(dst); n > 0 {
+		f.k.addToBF16(&dst[0], &x[:n][0], &y[:n][0], n)
+	}
+}
+
+// AddAddToBF16 sets dst to x+y+z, rounded after each step.
+func (f *Funcs) AddAddToBF16(dst []uint16, x []float32, y, z []uint16) {
+	if n := len(dst); n > 0 {
+		f.k.addAddToBF16(&dst[0], &x[:n][0], &y[:n][0], &z[:n][0], n)
+	}
+}
+
 // words views neighbouring pairs as words.
 func words(x []uint16) *float32 { return (*float32)(unsafe.Pointer(&x[0])) }

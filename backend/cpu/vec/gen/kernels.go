@@ -232,6 +232,15 @@ func kernels() []kernel {
 		{name: "toF16", doc: "float32 to binary16", streams: []stream{{name: "dst", elem: "f16", out: true}, in("x")},
 			body: func(b *builder) { b.store("dst", b.load("x")) }},
 
+		{name: "addToBF16", doc: "x+y to bfloat16",
+			streams: []stream{{name: "dst", elem: "bf16", out: true}, in("x"), {name: "y", elem: "bf16"}},
+			body:    func(b *builder) { b.store("dst", b.bf16Bits(b.add(b.load("x"), b.load("y")))) }},
+		{name: "addAddToBF16", doc: "x+y rounded, +z, to bfloat16",
+			streams: []stream{{name: "dst", elem: "bf16", out: true}, in("x"), {name: "y", elem: "bf16"}, {name: "z", elem: "bf16"}},
+			body: func(b *builder) {
+				b.store("dst", b.bf16Bits(b.add(b.bf16(b.add(b.load("x"), b.load("y"))), b.load("z"))))
+			}},
+
 		reduction("sum", "Σx", "sum", []stream{in("x")}, nil,
 			func(b *builder) { b.setAcc(b.add(b.acc(), b.load("x"))) }),
 		reduction("sumSquares", "Σx²", "sum", []stream{in("x")}, nil,
