@@ -14,7 +14,7 @@ import (
 // recorded, and is computed from the same operands if somebody asks for it later.
 
 // Cut runs everything that the given values need, as one program, and makes them buffers. It does not wait. In the modes
-// that have run them already, and while tracing, it does nothing.
+// that have run them already, and while tracing, it does nothing. Where the caller cuts, no repetition is looked for across.
 func (e *Engine) Cut(vs ...Value) error {
 	if e.tracing() {
 		return nil
@@ -28,6 +28,7 @@ func (e *Engine) Cut(vs ...Value) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.rec.tail.forget()
 	return e.cut("fused", outs)
 }
 

@@ -230,6 +230,31 @@ func TestRepeatingTail(t *testing.T) {
 	}
 }
 
+// Rounds that the caller cuts stay whole, although what comes before the first looks like a round's end, and although
+// something else is recorded.
+func TestCutRounds(t *testing.T) {
+	e := newTestEngine(t, Fused)
+	x := e.vec(1, 2)
+	for i := range 10 {
+		x.AddScalar(float64(i))
+	}
+	for round := range 13 {
+		first := 0
+		if round == 0 {
+			first = 30
+		}
+		for i := first; i < 40; i++ {
+			x = x.MulScalar(1 + float64(i)/1000)
+		}
+		if err := e.Cut(x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := e.Stats(); s.Compiles != 3 || s.Runs != 14 { // the part of a round, what else is recorded, and rounds
+		t.Errorf("13 rounds: %d programs, run %d times", s.Compiles, s.Runs)
+	}
+}
+
 // What a recording computes does not depend on where it is cut.
 func TestFusedKeepsOtherReaders(t *testing.T) {
 	e := newTestEngine(t, Fused)

@@ -78,6 +78,12 @@ func (t *tail) add(v *value) int {
 	return found
 }
 
+// forget begins anew: what was recorded before is no round of what comes.
+func (t *tail) forget() {
+	clear(t.match[:])
+	clear(t.outs)
+}
+
 // cutRounds cuts the last p operations, which repeat the p before them: what came before the two rounds (if it hasn't
 // run), then each round by itself. The rounds get the same outputs, so that they are the same program. e.mu is held.
 func (e *Engine) cutRounds(p int) error {
