@@ -10,8 +10,10 @@ const modulationEps = 1e-6
 
 // AdaLayerNorm is a layer norm without affine parameters, modulated by parts of Linear(SiLU(temb)): Diffusers'
 // AdaLayerNormZero (6 parts: shift, scale, gate of attention, then of the MLP) and AdaLayerNormZeroSingle (3 parts).
+//
+// The parts depend on temb alone: a model whose loop knows all timesteps takes them Ahead, and applies them step by step.
 type AdaLayerNorm struct {
-	Module
+	Block
 	Linear Linear `weight:"linear"`
 	parts  int
 	width  int
@@ -25,8 +27,20 @@ func NewAdaLayerNorm(width, parts int) AdaLayerNorm {
 // Forward returns the modulated norm of x (B, N, D), made with the first two parts, and the remaining parts (B, 1, D);
 // temb is (B, D).
 func (a *AdaLayerNorm) Forward(x, temb engine.Value) (engine.Value, []engine.Value) {
-	e := a.Linear.Forward(temb.Silu()).Reshape(temb.Dim(0), 1, a.parts*a.width)
-	p := e.Chunk(2, a.parts)
+	return a.Apply(x, a.Linear.Forward(temb.Silu()))
+}
+
+// Ahead returns all parts side by side, (R, parts·D), for SiLU(temb) of any number of rows (R, D).
+func (a *AdaLayerNorm) Ahead(silu engine.Value) engine.Value { return ahead(&a.Block, &a.Linear, silu) }
+
+// ahead is a product by itself, so that all layers of a shape are the same program.
+func ahead(b *Block, l *Linear, silu engine.Value) engine.Value {
+	return b.Run(func(in []engine.Value) []engine.Value { return []engine.Value{l.Forward(in[0])} }, silu)[0]
+}
+
+// Apply is Forward with what Ahead returns, of x's rows: (B, parts·D).
+func (a *AdaLayerNorm) Apply(x, parts engine.Value) (engine.Value, []engine.Value) {
+	p := parts.Reshape(parts.Dim(0), 1, a.parts*a.width).Chunk(2, a.parts)
 	y := engine.LayerNorm(x, engine.Value{}, engine.Value{}, modulationEps).Modulate(p[1], p[0])
 	if eng := x.Engine(); eng != nil && eng.Tapping() {
 		outs := []engine.Value{y}
@@ -54,7 +68,7 @@ func (a *AdaLayerNorm) ForwardDual(x, temb engine.Value) (joint, second engine.V
 
 // AdaLayerNormContinuous is the last norm of a transformer: scale comes before shift here.
 type AdaLayerNormContinuous struct {
-	Module
+	Block
 	Linear Linear `weight:"linear"`
 	Eps    float64
 	width  int
@@ -67,7 +81,16 @@ func NewAdaLayerNormContinuous(width, cond int) AdaLayerNormContinuous {
 
 // Forward takes x (B, N, D) and temb (B, D) to (B, N, D).
 func (a *AdaLayerNormContinuous) Forward(x, temb engine.Value) engine.Value {
-	p := a.Linear.Forward(temb.Silu()).Reshape(temb.Dim(0), 1, 2*a.width).Chunk(2, 2)
+	return a.Apply(x, a.Linear.Forward(temb.Silu()))
+}
+
+// Ahead and Apply are as those of AdaLayerNorm.
+func (a *AdaLayerNormContinuous) Ahead(silu engine.Value) engine.Value {
+	return ahead(&a.Block, &a.Linear, silu)
+}
+
+func (a *AdaLayerNormContinuous) Apply(x, parts engine.Value) engine.Value {
+	p := parts.Reshape(parts.Dim(0), 1, 2*a.width).Chunk(2, 2)
 	return a.Tap(engine.LayerNorm(x, engine.Value{}, engine.Value{}, a.Eps).Modulate(p[0], p[1]))
 }
 

@@ -48,8 +48,8 @@ type ComponentReport struct {
 type ProgramReport struct {
 	Name      string  `json:"name"`
 	Component string  `json:"component"`
-	Runs      int     `json:"runs"` // in one generation
-	PerStep   int     `json:"runs_per_step"`
+	Runs      int     `json:"runs"`          // in one generation
+	PerStep   float64 `json:"runs_per_step"` // on average
 	Weights   int64   `json:"weights_bytes"`
 	Arguments int64   `json:"arguments_bytes"`
 	Outputs   int64   `json:"outputs_bytes"`
@@ -73,7 +73,7 @@ func Judge(g *Generation, all []*Compiled, t *Target) *Report {
 	var blocks []part
 	for _, c := range all {
 		p := ProgramReport{
-			Name: c.Name, Component: c.Component, Runs: g.Times(c.Program), PerStep: c.PerStep(), Weights: c.Weights, Flops: Flops(c.Graph),
+			Name: c.Name, Component: c.Component, Runs: c.Times(), PerStep: g.PerStep(c.Program), Weights: c.Weights, Flops: Flops(c.Graph),
 			Arguments: c.Arguments, Outputs: c.Figures.Outputs, Temporary: c.Temporary, Peak: c.Peak,
 		}
 		if c.Err != nil {
@@ -96,9 +96,9 @@ func Judge(g *Generation, all []*Compiled, t *Target) *Report {
 			r.CompileSeconds += c.Seconds
 		}
 		p.Seconds = max(p.Flops/t.Chip.Flops, float64(p.HBM)/t.Chip.Bandwidth)
-		r.StepFlops += p.Flops * float64(p.PerStep)
-		r.StepBytes += float64(p.HBM) * float64(p.PerStep)
-		r.StepSeconds += p.Seconds * float64(p.PerStep)
+		r.StepFlops += p.Flops * p.PerStep
+		r.StepBytes += float64(p.HBM) * p.PerStep
+		r.StepSeconds += p.Seconds * p.PerStep
 		r.PictureSeconds += p.Seconds * float64(p.Runs)
 		extra := max(0, p.Peak-p.Weights)
 		working[c.Component] = max(working[c.Component], extra)

@@ -25,32 +25,31 @@ type Request struct {
 // Generation is what a generation runs.
 type Generation struct {
 	Request    Request
-	Programs   []*Program   // in the order of their first run; in Runs, a step's programs count for one step
+	Programs   []*Program   // in the order of their first run
 	Components []*Component // in the order of their first use
 }
 
 // Steps of the pipeline as its progress names them.
 const stageSteps = "denoising"
 
-// Times returns how often a generation of the request's steps runs a program.
-func (g *Generation) Times(p *Program) int {
+// Times returns how often the generation runs a program.
+func (p *Program) Times() int {
 	n := 0
-	for stage, runs := range p.Runs {
-		if stage == stageSteps {
-			runs *= g.Request.Steps
-		}
+	for _, runs := range p.Runs {
 		n += runs
 	}
 	return n
 }
 
-// PerStep returns how often one step runs a program.
-func (p *Program) PerStep() int { return p.Runs[stageSteps] }
+// PerStep returns how often a step runs a program, on average: some serve several steps.
+func (g *Generation) PerStep(p *Program) float64 {
+	return float64(p.Runs[stageSteps]) / float64(g.Request.Steps)
+}
 
 // Loader loads a pipeline; package gesso has one that knows all classes.
 type Loader func(o pipeline.Options) (pipeline.Pipeline, error)
 
-// Trace runs one step of a generation on a client that computes nothing, and returns the programs.
+// Trace runs a generation on a client that computes nothing, and returns the programs.
 func Trace(ctx context.Context, load Loader, r Request) (*Generation, error) {
 	rec := newRecorder()
 	eng := engine.New(rec, engine.Options{Mode: r.Mode})
@@ -67,7 +66,7 @@ func Trace(ctx context.Context, load Loader, r Request) (*Generation, error) {
 		r.Steps = defaultSteps
 	}
 	q := pipeline.Request{
-		Prompts: []string{""}, Height: r.Height, Width: r.Width, Steps: 1, ImagesPerPrompt: r.Images,
+		Prompts: []string{""}, Height: r.Height, Width: r.Width, Steps: r.Steps, ImagesPerPrompt: r.Images,
 		MaxSequenceLength: r.MaxSequenceLength, TrueCFGScale: r.TrueCFGScale, VAETiling: r.VAETiling, Output: pipeline.OutputArray,
 		Progress: func(s pipeline.Progress) { rec.stage = s.Stage },
 	}

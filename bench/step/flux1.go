@@ -27,15 +27,20 @@ func flux1(o *Options, layers []int) (*network, error) {
 	}
 	ids := grid(slices.Clone(text), h, w, 3, 1)
 	cos, sin := c.Rope(ids)
+	rows := make([]int32, o.Batch)
+	for i := range rows {
+		rows[i] = int32(i)
+	}
 	return &network{
 		model: m, class: "FluxTransformer2DModel", config: c, tokens: len(ids),
 		inputs: []*tensor.Array{
 			wave(o.DType, o.Batch, h*w, c.InChannels), wave(o.DType, o.Batch, len(text), c.JointDim), wave(o.DType, o.Batch, c.PooledDim),
-			wave(o.DType, o.Batch), wave(tensor.F32, o.Batch), cos, sin,
+			wave(o.DType, o.Batch), wave(tensor.F32, o.Batch), cos, sin, tensor.FromInt32(rows, o.Batch),
 		},
 		forward: func(in []engine.Value) []engine.Value {
 			return []engine.Value{m.Forward(flux.Inputs{
-				Hidden: in[0], Text: in[1], Pooled: in[2], Timestep: in[3], Guidance: in[4], Rope: nn.Rope{Cos: in[5], Sin: in[6]},
+				Hidden: in[0], Text: in[1], Rope: nn.Rope{Cos: in[5], Sin: in[6]}, Rows: in[7],
+				Modulation: m.Modulation(flux.Conditions{Pooled: in[2], Timestep: in[3], Guidance: in[4]}),
 			})}
 		},
 	}, nil

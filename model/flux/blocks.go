@@ -37,12 +37,13 @@ func newDoubleBlock(c *Config) *DoubleBlock {
 	}
 }
 
-// Forward advances img (B, N, D) and txt (B, L, D) by one block; temb is (B, D).
-func (b *DoubleBlock) Forward(img, txt, temb engine.Value, rope nn.Rope) (engine.Value, engine.Value) {
+// Forward advances img (B, N, D) and txt (B, L, D) by one block; forImg and forTxt are the norms' modulation, of which
+// rows (B) are used.
+func (b *DoubleBlock) Forward(img, txt, forImg, forTxt, rows engine.Value, rope nn.Rope) (engine.Value, engine.Value) {
 	out := b.Run(func(in []engine.Value) []engine.Value {
-		img, txt, temb, rope := in[0], in[1], in[2], nn.Rope{Cos: in[3], Sin: in[4]}
-		xi, mi := b.Norm.Forward(img, temb)
-		xt, mt := b.NormTxt.Forward(txt, temb)
+		img, txt, forImg, forTxt, rows, rope := in[0], in[1], in[2], in[3], in[4], nn.Rope{Cos: in[5], Sin: in[6]}
+		xi, mi := b.Norm.Apply(img, forImg.Gather(rows))
+		xt, mt := b.NormTxt.Apply(txt, forTxt.Gather(rows))
 		ai, at := b.Attn.Forward(xi, xt, rope)
 
 		img = img.Add(mi[gateAttn].Mul(ai))
@@ -53,7 +54,7 @@ func (b *DoubleBlock) Forward(img, txt, temb engine.Value, rope nn.Rope) (engine
 		txt = nn.ClipF16(txt)
 		b.TapAll(txt, img)
 		return []engine.Value{img, txt}
-	}, img, txt, temb, rope.Cos, rope.Sin)
+	}, img, txt, forImg, forTxt, rows, rope.Cos, rope.Sin)
 	return out[0], out[len(out)-1]
 }
 
@@ -98,11 +99,12 @@ func newSingleBlock(c *Config) *SingleBlock {
 	}
 }
 
-// Forward advances x (B, L+N, D), the text's L rows first, by one block; temb is (B, D).
-func (b *SingleBlock) Forward(x, temb engine.Value, rope nn.Rope, textRows int) engine.Value {
+// Forward advances x (B, L+N, D), the text's L rows first, by one block; modulation is the norm's, of which rows (B) are
+// used.
+func (b *SingleBlock) Forward(x, modulation, rows engine.Value, rope nn.Rope, textRows int) engine.Value {
 	return b.Run(func(in []engine.Value) []engine.Value {
-		x, temb, rope := in[0], in[1], nn.Rope{Cos: in[2], Sin: in[3]}
-		n, mod := b.Norm.Forward(x, temb)
+		x, modulation, rows, rope := in[0], in[1], in[2], nn.Rope{Cos: in[3], Sin: in[4]}
+		n, mod := b.Norm.Apply(x, modulation.Gather(rows))
 		gate := mod[0]
 		mlp := b.TapChild("act_mlp", b.ProjMLP.Act(n, graph.ActGeluTanh))
 		attn := b.Attn.Forward(n, rope)
@@ -110,7 +112,7 @@ func (b *SingleBlock) Forward(x, temb engine.Value, rope nn.Rope, textRows int) 
 		x = nn.ClipF16(x)
 		b.tapSplit(x, textRows)
 		return []engine.Value{x}
-	}, x, temb, rope.Cos, rope.Sin)[0]
+	}, x, modulation, rows, rope.Cos, rope.Sin)[0]
 }
 
 // tapSplit reports text and picture apart, as Diffusers' block returns them.

@@ -48,37 +48,60 @@ func (c *Config) Rope(ids [][]float64) (cos, sin *tensor.Array) {
 	return nn.RopeTable(ids, c.RopeAxes, ropeTheta)
 }
 
+// Conditions are what modulates the norms, in rows: those of a call, or of many calls to come.
+type Conditions struct {
+	Pooled   engine.Value // pooled prompt embeddings (R, pooled_projection_dim), of the model's dtype
+	Timestep engine.Value // in [0, 1], (R), of the latents' dtype
+	Guidance engine.Value // (R) in f32; ignored by a model without guidance
+}
+
+// Modulation returns what each norm makes of the conditions, (R, parts·D): the picture's and the text's of each double
+// block, that of each single block, and the last norm's. It is a quarter of the model's weights and takes as long as
+// reading them, for one row or for several.
+func (m *Model) Modulation(c Conditions) []engine.Value {
+	d := c.Pooled.DType()
+	timestep := c.Timestep.Convert(d).MulScalar(1000) // rounded to the model's dtype, as Diffusers does
+	guidance := c.Guidance
+	if m.Config.GuidanceEmbed {
+		guidance = guidance.Convert(d).MulScalar(1000)
+	}
+	silu := m.TimeText.Forward(timestep, guidance, c.Pooled).Silu() // (R, D)
+	var out []engine.Value
+	for _, b := range m.Blocks {
+		out = append(out, b.Norm.Ahead(silu), b.NormTxt.Ahead(silu))
+	}
+	for _, b := range m.Singles {
+		out = append(out, b.Norm.Ahead(silu))
+	}
+	return append(out, m.NormOut.Ahead(silu))
+}
+
 // Inputs of one call.
 type Inputs struct {
-	Hidden   engine.Value // packed latents (B, N, in_channels)
-	Text     engine.Value // prompt embeddings (B, L, joint_attention_dim)
-	Pooled   engine.Value // pooled prompt embeddings (B, pooled_projection_dim)
-	Timestep engine.Value // in [0, 1], (B), of the latents' dtype
-	Guidance engine.Value // (B) in f32; ignored by a model without guidance
-	Rope     nn.Rope      // rows L+N
+	Hidden     engine.Value   // packed latents (B, N, in_channels)
+	Text       engine.Value   // prompt embeddings (B, L, joint_attention_dim)
+	Rope       nn.Rope        // rows L+N
+	Modulation []engine.Value // as Model.Modulation returns it
+	Rows       engine.Value   // those of Modulation that belong to the call (B), integers
 }
 
 // Forward returns the predicted velocity (B, N, out_channels).
 func (m *Model) Forward(in Inputs) engine.Value {
-	img := m.XEmbedder.Forward(in.Hidden) // (B, N, D)
-	d := in.Hidden.DType()
-	timestep := in.Timestep.Convert(d).MulScalar(1000) // rounded to the model's dtype, as Diffusers does
-	guidance := in.Guidance
-	if m.Config.GuidanceEmbed {
-		guidance = guidance.Convert(d).MulScalar(1000)
-	}
-	temb := m.TimeText.Forward(timestep, guidance, in.Pooled) // (B, D)
-	txt := m.ContextEmbedder.Forward(in.Text)                 // (B, L, D)
+	img := m.XEmbedder.Forward(in.Hidden)     // (B, N, D)
+	txt := m.ContextEmbedder.Forward(in.Text) // (B, L, D)
 	m.TapChild("pos_embed.out0", in.Rope.Cos)
 	m.TapChild("pos_embed.out1", in.Rope.Sin)
+	mod := in.Modulation
 	for _, b := range m.Blocks {
-		img, txt = b.Forward(img, txt, temb, in.Rope)
+		img, txt = b.Forward(img, txt, mod[0], mod[1], in.Rows, in.Rope)
+		mod = mod[2:]
 	}
 	l, n := txt.Dim(1), img.Dim(1)
 	x := engine.Concat(1, txt, img) // (B, L+N, D)
 	for _, b := range m.Singles {
-		x = b.Forward(x, temb, in.Rope, l)
+		x = b.Forward(x, mod[0], in.Rows, in.Rope, l)
+		mod = mod[1:]
 	}
-	x = x.Split(1, l, n)[1]
-	return m.ProjOut.Forward(m.NormOut.Forward(x, temb))
+	x = x.Slice(1, l, l+n)
+	return m.ProjOut.Forward(m.NormOut.Apply(x, mod[0].Gather(in.Rows)))
 }

@@ -6,7 +6,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/gesso-go/gesso/engine"
 	"github.com/gesso-go/gesso/pipeline"
 	"github.com/gesso-go/gesso/rng"
 	"github.com/gesso-go/gesso/scheduler"
@@ -181,7 +180,7 @@ func (r *run) schedule(tokens int) (scheduler.Scheduler, error) {
 
 // denoise takes the initial latents to the final ones, over the given timesteps of s.
 func (r *run) denoise(ctx context.Context, s scheduler.Scheduler, times []float32, latents *tensor.Array, h, w int) (*tensor.Array, error) {
-	d, err := r.newDenoiser(h, w)
+	d, err := r.newDenoiser(times, h, w)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +191,7 @@ func (r *run) denoise(ctx context.Context, s scheduler.Scheduler, times []float3
 		}
 		r.Progress("denoising", i, len(times))
 		start := time.Now()
-		v, err := d.velocity(latents, t)
+		v, err := d.velocity(latents, i)
 		if err != nil {
 			return nil, err
 		}
@@ -245,102 +244,6 @@ func (r *run) onStep(i int, t float32, latents **tensor.Array) (stop bool, err e
 	}
 	*latents, r.prompt.prompt = s.Latents, s.PromptEmbeds
 	return s.Stop, nil
-}
-
-// denoiser calls the transformer.
-type denoiser struct {
-	r        *run
-	rope     [2]engine.Value
-	guidance []engine.Value // one value, or none where the model takes none
-}
-
-func (r *run) newDenoiser(h, w int) (*denoiser, error) {
-	p := r.p
-	text := make([][]float64, r.prompt.prompt.Shape[1])
-	for i := range text {
-		text[i] = []float64{0, 0, 0}
-	}
-	img := imageIDs(r.dtype(), h, w)
-	cos, sin := p.config.Rope(append(text, img...))
-	d := &denoiser{r: r, rope: [2]engine.Value{p.eng.Upload(cos), p.eng.Upload(sin)}}
-	if p.config.GuidanceEmbed {
-		g := make([]float32, r.batch)
-		for i := range g {
-			g[i] = float32(r.guidance)
-		}
-		d.guidance = []engine.Value{p.eng.Upload(tensor.FromFloat32(g, r.batch))}
-	}
-	if r.Request.Dump != nil {
-		ids, err := idArray(img, r.dtype())
-		if err != nil {
-			return nil, err
-		}
-		if r.inpaint != nil {
-			r.Dump("prepare_latents.out3", ids)
-		} else {
-			r.Dump("prepare_latents.out1", ids)
-		}
-		r.Dump("transformer.call0.in.img_ids", ids)
-		r.Dump("transformer.call0.in.txt_ids", tensor.New(r.dtype(), len(text), 3))
-	}
-	return d, nil
-}
-
-// velocity returns the model's answer, combined with that for the negative prompt.
-func (d *denoiser) velocity(latents *tensor.Array, t float32) (*tensor.Array, error) {
-	v, err := d.call(latents, t, d.r.prompt)
-	if err != nil || d.r.negative == nil {
-		return v, err
-	}
-	neg, err := d.call(latents, t, *d.r.negative)
-	if err != nil {
-		return nil, err
-	}
-	return pipeline.Guide(v, neg, d.r.Request.TrueCFGScale)
-}
-
-// call evaluates the transformer once.
-func (d *denoiser) call(latents *tensor.Array, t float32, e embeds) (*tensor.Array, error) {
-	r, p := d.r, d.r.p
-	dt := p.weights.DType
-	// The timestep is rounded to the latents' dtype, then divided by 1000 in it.
-	time := tensor.RoundTo(latents.DType, tensor.RoundTo(latents.DType, t)/1000)
-	times := make([]float32, r.batch)
-	for i := range times {
-		times[i] = time
-	}
-	timestep, err := tensor.FromFloat32(times, r.batch).Convert(latents.DType)
-	if err != nil {
-		return nil, err
-	}
-	in := []*tensor.Array{latents, e.prompt, e.pooled, timestep}
-	if r.calls.transformer == 0 {
-		for i, name := range []string{"hidden_states", "encoder_hidden_states", "pooled_projections", "timestep"} {
-			r.Dump("transformer.call0.in."+name, in[i])
-		}
-		if p.config.GuidanceEmbed && r.Request.Dump != nil {
-			g, err := d.guidance[0].Read()
-			if err != nil {
-				return nil, err
-			}
-			r.Dump("transformer.call0.in.guidance", g)
-		}
-	}
-	args := make([]engine.Value, 0, 7)
-	for _, a := range in {
-		if a, err = a.Convert(dt); err != nil {
-			return nil, err
-		}
-		args = append(args, p.eng.Upload(a))
-	}
-	args = append(append(args, d.rope[:]...), d.guidance...)
-	out, err := p.transformer.Call(args...)[0].Read()
-	if err != nil {
-		return nil, err
-	}
-	r.Dump(fmt.Sprintf("transformer.call%d.out", r.calls.transformer), out)
-	r.calls.transformer++
-	return out, nil
 }
 
 // guidanceUsed is what the result reports.

@@ -41,7 +41,8 @@ type Pipeline struct {
 
 	encodeCLIP  *engine.Function // ids (B, 77), rows (B) → states, pooled
 	encodeT5    *engine.Function // ids (B, L), buckets (L, L) → states
-	transformer *engine.Function // see denoiser
+	modulation  *engine.Function // pooled (R, P), timesteps (R), guidance (R) where the model takes it → flux.Model.Modulation
+	transformer *engine.Function // latents, text, rope's cos and sin, rows (B), modulation → velocity
 }
 
 // Load opens the components of a FluxPipeline folder. No weight is read before it is used.
@@ -91,11 +92,16 @@ func (p *Pipeline) load(f *pipeline.Folder, o pipeline.Options) (err error) {
 	}
 	models["transformer"] = m
 	p.transformer = o.Engine.Function("transformer", func(in []engine.Value) []engine.Value {
-		x := flux.Inputs{Hidden: in[0], Text: in[1], Pooled: in[2], Timestep: in[3], Rope: nn.Rope{Cos: in[4], Sin: in[5]}}
-		if len(in) > 6 {
-			x.Guidance = in[6]
+		return []engine.Value{m.Forward(flux.Inputs{
+			Hidden: in[0], Text: in[1], Rope: nn.Rope{Cos: in[2], Sin: in[3]}, Rows: in[4], Modulation: in[5:],
+		})}
+	})
+	p.modulation = o.Engine.Function("modulation", func(in []engine.Value) []engine.Value {
+		c := flux.Conditions{Pooled: in[0], Timestep: in[1]}
+		if len(in) > 2 {
+			c.Guidance = in[2]
 		}
-		return []engine.Value{m.Forward(x)}
+		return m.Modulation(c)
 	})
 	if p.vae, err = pipeline.LoadVAE(f, o); err != nil {
 		return err
