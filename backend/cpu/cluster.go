@@ -129,11 +129,7 @@ func (c *cluster) evalWhole(f *frame, flat, n, inner int, acc []float32) {
 		var x [3][]uint16
 		for k, l := range c.operands {
 			a := &c.loads[l]
-			at := c.place(a, row, i)
-			if a.period > 0 {
-				at = a.view.offset + i%a.period
-			}
-			x[k] = elements[uint16](f.mem[a.view.st.slot], at, m)
+			x[k] = elements[uint16](f.mem[a.view.st.slot], c.place(a, row, i), m)
 		}
 		s := &c.stores[0]
 		var sums []float32
@@ -147,6 +143,9 @@ func (c *cluster) evalWhole(f *frame, flat, n, inner int, acc []float32) {
 
 // place returns the offset of element i of the inner axis, in the given row of the other axes.
 func (c *cluster) place(a *access, row, i int) int {
+	if a.period > 0 {
+		i %= a.period
+	}
 	last := len(c.dims) - 1
 	off := a.view.offset + i*a.strides[last]
 	for ax := last - 1; ax > 0; ax-- {

@@ -24,6 +24,7 @@ type denoiser struct {
 // conditions are what modulates the model under one prompt.
 type conditions struct {
 	embeds *embeds
+	text   engine.Value   // embeds.prompt on the device
 	ahead  []engine.Value // of some steps: (steps·B, …) for each norm
 }
 
@@ -36,7 +37,15 @@ func (r *run) newDenoiser(times []float32, h, w int) (*denoiser, error) {
 	img := imageIDs(r.dtype(), h, w)
 	cos, sin := p.config.Rope(append(text, img...))
 	d := &denoiser{r: r, times: times, rope: [2]engine.Value{p.eng.Upload(cos), p.eng.Upload(sin)}}
-	d.prompt.embeds, d.negative.embeds = &r.prompt, r.negative
+	var err error
+	if d.prompt, err = p.newConditions(&r.prompt); err != nil {
+		return nil, err
+	}
+	if r.negative != nil {
+		if d.negative, err = p.newConditions(r.negative); err != nil {
+			return nil, err
+		}
+	}
 	if r.Request.Dump != nil {
 		ids, err := idArray(img, r.dtype())
 		if err != nil {
@@ -51,6 +60,11 @@ func (r *run) newDenoiser(times []float32, h, w int) (*denoiser, error) {
 		r.Dump("transformer.call0.in.txt_ids", tensor.New(r.dtype(), len(text), 3))
 	}
 	return d, nil
+}
+
+func (p *Pipeline) newConditions(e *embeds) (conditions, error) {
+	text, err := p.upload(e.prompt)
+	return conditions{embeds: e, text: text}, err
 }
 
 // velocity returns the model's answer at a step, combined with that for the negative prompt.
@@ -82,11 +96,7 @@ func (d *denoiser) call(latents *tensor.Array, step int, c *conditions) (*tensor
 	if err != nil {
 		return nil, err
 	}
-	text, err := p.upload(c.embeds.prompt)
-	if err != nil {
-		return nil, err
-	}
-	args := append([]engine.Value{hidden, text, d.rope[0], d.rope[1], rows}, c.ahead...)
+	args := append([]engine.Value{hidden, c.text, d.rope[0], d.rope[1], rows}, c.ahead...)
 	out, err := p.transformer.Call(args...)[0].Read()
 	if err != nil {
 		return nil, err

@@ -26,13 +26,7 @@ func PackWeight(mem []byte, pool *par.Pool, level isa.Level, w gemm.Operand, o, 
 	}
 	r := reorder(pool, w, o, c, taps)
 	defer r.free()
-	var q *gemm.Packed
-	var err error
-	if mem == nil {
-		q, err = gemm.PackB(pool, level, r.operand, o, c*taps, false, x)
-	} else {
-		q, err = gemm.PackBInto(mem, pool, level, r.operand, o, c*taps, false, x)
-	}
+	q, err := gemm.PackBInto(mem, pool, level, r.operand, o, c*taps, false, x)
 	if err != nil {
 		return nil, fmt.Errorf("conv: %w", err)
 	}

@@ -21,10 +21,11 @@ type Packed struct {
 
 // PackB packs b, N×K or with rowB K×N, for products at level with rows of type a. b may be forgotten afterwards.
 func PackB(pool *par.Pool, level isa.Level, b Operand, n, k int, rowB bool, a tensor.DType) (*Packed, error) {
-	return pack(pool, level, &Problem{N: n, K: k, B: b, RowB: rowB}, a, nil)
+	return PackBInto(nil, pool, level, b, n, k, rowB, a)
 }
 
-// PackBInto is PackB into mem, PackedBytes of memory aligned to 64 bytes, which must stay as long as the result is used.
+// PackBInto is PackB into mem, PackedBytes of memory aligned to 64 bytes, which must stay as long as the result is used; nil
+// to have it made.
 func PackBInto(mem []byte, pool *par.Pool, level isa.Level, b Operand, n, k int, rowB bool, a tensor.DType) (*Packed, error) {
 	return pack(pool, level, &Problem{N: n, K: k, B: b, RowB: rowB}, a, mem)
 }

@@ -241,11 +241,11 @@ func limited(all []access, config []byte) []access {
 	if m == nil {
 		return all
 	}
-	beyond, err := strconv.ParseInt(string(m[1]), 10, 64)
-	if err != nil || beyond == 0 { // nothing is stated
+	limit, err := strconv.ParseInt(string(m[1]), 10, 64)
+	if err != nil || limit == 0 { // nothing is stated
 		return all
 	}
-	beyond = -beyond
+	beyond := -limit
 	for _, a := range all {
 		beyond += a.bytes
 	}

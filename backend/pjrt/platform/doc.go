@@ -14,6 +14,6 @@
 //
 // A plugin can crash the process that loads it. One that has not been seen before is therefore tried in a child process:
 // the same program, started again, if it calls [Main] at its start. What was learnt, when it was added or first used, is
-// kept in the cache folder, by path, size and date. Without hardware nothing is loaded that would go looking for it on the network: TPUs and NVIDIA GPUs are
-// looked for on the bus first.
+// kept in the cache folder, by path, size and date. Without hardware nothing is loaded that would go looking for it on the
+// network: TPUs and NVIDIA GPUs are looked for on the bus first.
 package platform
