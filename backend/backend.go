@@ -53,7 +53,8 @@ type Device struct {
 type Executable interface {
 	// Run starts the program and returns its outputs at once, with the event of its completion. The arguments match the
 	// graph's inputs in number and type; an argument whose own computation failed makes every output and the event fail
-	// with that error. The error that Run itself returns is one that was found before anything started.
+	// with that error. The error that Run itself returns is one that was found before anything started; without one, the
+	// arguments that the graph has as donated are freed.
 	Run(args []Buffer) (outputs []Buffer, done Event, err error)
 
 	// Memory returns what one run needs beside its arguments.
@@ -79,7 +80,7 @@ type Event interface {
 // MemoryStats is in bytes.
 type MemoryStats struct {
 	Temporary int64 // intermediate values at their peak
-	Outputs   int64
+	Outputs   int64 // but those that take over a donated argument's memory
 }
 
 // Buffer is a dense value on a device. A buffer that is no longer reachable frees itself; Free only hastens it.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gesso-go/gesso/tensor"
@@ -64,6 +65,10 @@ type Graph struct {
 	Inputs  []*Node // Input nodes numbered 0, 1, …; an input may be unused
 	Outputs []*Node
 	Nodes   []*Node // all nodes but the inputs, each after its operands
+
+	// Donated are the inputs, ascending, that the program takes over: results may lie where they were, and nobody has them
+	// after a run.
+	Donated []int
 }
 
 // New orders the nodes that outputs need and checks that they use the given inputs only.
@@ -108,7 +113,7 @@ func New(name string, inputs, outputs []*Node) (*Graph, error) {
 	return g, nil
 }
 
-// AppendKey appends an encoding of structure, types, attributes and constants: equal for two graphs exactly when they
+// AppendKey appends an encoding of structure, types, attributes, constants and donations: equal for two graphs exactly when they
 // are the same program, whatever they are called.
 func (g *Graph) AppendKey(b []byte) []byte {
 	number := make(map[*Node]int, len(g.Inputs)+len(g.Nodes))
@@ -128,6 +133,9 @@ func (g *Graph) AppendKey(b []byte) []byte {
 	b = appendInt(b, len(g.Outputs))
 	for _, n := range g.Outputs {
 		b = appendInt(b, number[n])
+	}
+	for _, i := range g.Donated {
+		b = appendInt(b, i)
 	}
 	return b
 }
@@ -158,6 +166,9 @@ func (g *Graph) String() string {
 			b.WriteString(", ")
 		}
 		fmt.Fprintf(&b, "%s %s", name[n], n.Type)
+		if slices.Contains(g.Donated, i) {
+			b.WriteString(" donated")
+		}
 	}
 	b.WriteString(")\n")
 	for i, n := range g.Nodes {

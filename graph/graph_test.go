@@ -149,9 +149,9 @@ func inputsOf(n *Node) []*Node {
 	return n.In
 }
 
-// The fingerprint tells programs apart by structure, shape, dtype, attribute and constant, and by nothing else.
+// The fingerprint tells programs apart by structure, shape, dtype, attribute, constant and donation, and by nothing else.
 func TestFingerprint(t *testing.T) {
-	build := func(name string, d tensor.DType, n int, c float64, eps float64, swap bool) string {
+	build := func(name string, d tensor.DType, n int, c float64, eps float64, swap bool, donated ...int) string {
 		t.Helper()
 		b := &Builder{}
 		x, y := NewInput(0, typ(d, 2, n)), NewInput(1, typ(d, 2, n))
@@ -169,6 +169,7 @@ func TestFingerprint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		g.Donated = donated
 		return g.Fingerprint()
 	}
 	base := build("a", tensor.F32, 3, 2, 1e-6, false)
@@ -181,6 +182,7 @@ func TestFingerprint(t *testing.T) {
 		"constant":  build("a", tensor.F32, 3, 3, 1e-6, false),
 		"attribute": build("a", tensor.F32, 3, 2, 1e-5, false),
 		"structure": build("a", tensor.F32, 3, 2, 1e-6, true),
+		"donation":  build("a", tensor.F32, 3, 2, 1e-6, false, 1),
 	} {
 		if other == base {
 			t.Errorf("another %s has the same fingerprint", what)

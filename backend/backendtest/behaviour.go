@@ -101,6 +101,51 @@ func testBuffers(t *testing.T, newClient NewClient) {
 			t.Error(err)
 		}
 	})
+	t.Run("donated", func(t *testing.T) {
+		x, y := graph.NewInput(0, f32(1<<12)), graph.NewInput(1, f32(1<<12))
+		sum, err := graph.Make(graph.Add, nil, x, y)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := graph.New("donated", []*graph.Node{x, y}, []*graph.Node{sum, y})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Donated = []int{0, 1}
+		e, neg := compile(t, c, g), compile(t, c, make1(t, graph.Neg, nil, f32(1<<12)))
+		a, b := m.normal(tensor.F32, 1<<12), m.normal(tensor.F32, 1<<12)
+		kept, asIs := a.Clone(), b.Clone()
+		for _, uploaded := range []bool{true, false} { // memory of the caller's, and the backend's own
+			p, q := upload(t, c, a), upload(t, c, b)
+			if !uploaded {
+				p, q = run(t, neg, run(t, neg, p)...)[0], run(t, neg, run(t, neg, q)...)[0]
+			}
+			if _, _, err := e.Run([]backend.Buffer{p, p}); err == nil || !strings.Contains(err.Error(), "donated") {
+				t.Errorf("one buffer for two donated arguments: %v", err)
+			}
+			out := run(t, e, p, q)
+			if err := bits.compare(read(t, out[1]), asIs); err != nil {
+				t.Errorf("uploaded %v, the output that is an argument: %v", uploaded, err)
+			}
+			for i, v := range read(t, out[0]).Float32s() {
+				if v != kept.Float32s()[i]+asIs.Float32s()[i] {
+					t.Fatalf("uploaded %v, element %d is %v", uploaded, i, v)
+				}
+			}
+			if _, err := p.Read(); err == nil || !strings.Contains(err.Error(), "freed") {
+				t.Errorf("a donated buffer was read: %v", err)
+			}
+			if _, _, err := e.Run([]backend.Buffer{p, out[0]}); err == nil || !strings.Contains(err.Error(), "freed") {
+				t.Errorf("a donated buffer was taken again: %v", err)
+			}
+			p.Free() // allowed
+		}
+		for i, x := range []*tensor.Array{a, b} {
+			if err := bits.compare(x, []*tensor.Array{kept, asIs}[i]); err != nil {
+				t.Errorf("the array that was uploaded has changed: %v", err)
+			}
+		}
+	})
 	t.Run("freed while in use", func(t *testing.T) {
 		a := m.normal(tensor.F32, 1<<12)
 		e := compile(t, c, make1(t, graph.Neg, nil, f32(1<<12)))

@@ -172,6 +172,23 @@ func testMemory(t *testing.T, newClient NewClient) {
 			t.Errorf("%d bytes in use after Free, expected %d", got, before)
 		}
 	})
+	t.Run("donated", func(t *testing.T) {
+		g := make1(t, graph.Neg, nil, f32(n))
+		g.Donated = []int{0}
+		taking := compile(t, c, g)
+		held := run(t, e, x)
+		for range 8 {
+			held = append(held, run(t, taking, held[len(held)-1])...)
+		}
+		if got := sync() - before; got < 4*n || got >= 2*4*n {
+			t.Errorf("%d bytes in use, expected one result of %d", got, 4*n)
+		}
+		held[len(held)-1].Free()
+		if got := sync(); got != before {
+			t.Errorf("%d bytes in use after Free, expected %d", got, before)
+		}
+		runtime.KeepAlive(held)
+	})
 	t.Run("unreachable", func(t *testing.T) {
 		for range 8 {
 			run(t, e, x)

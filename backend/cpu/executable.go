@@ -65,6 +65,7 @@ func (e *Executable) Run(args []backend.Buffer) ([]backend.Buffer, backend.Event
 		l.drop()
 		return nil, nil, err
 	}
+	backend.FreeDonated(e.g, args)
 	return outs, l.ready, nil
 }
 
@@ -89,6 +90,9 @@ func (l *launch) take(args []backend.Buffer) error {
 	inputs := l.e.g.Inputs
 	if len(args) != len(inputs) {
 		return fmt.Errorf("%d arguments given, the program takes %d", len(args), len(inputs))
+	}
+	if err := backend.CheckDonated(l.e.g, args); err != nil {
+		return err
 	}
 	l.args = make([]*value, 0, len(args))
 	for i, a := range args {

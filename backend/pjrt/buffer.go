@@ -17,6 +17,7 @@ type value struct {
 	typ     graph.Type
 	device  int
 	run     *run         // what makes it; nil for an upload
+	host    bool         // lies in the caller's memory, which no program may write to
 	buf     *capi.Buffer // nil if the run failed before it started
 	counted int64        // bytes counted in the client's meter
 	refs    atomic.Int32 // the buffer, and calls that use it

@@ -272,7 +272,7 @@ func (c *Client) Upload(a *tensor.Array, device int) (backend.Buffer, error) {
 		return nil, fmt.Errorf("%s: upload %s: %w", c.o.Name, t, c.outOfMemory(err, "upload", nil, int64(t.Bytes()), device))
 	}
 	done.Close()
-	v := &value{c: c, typ: t, buf: b, device: device}
+	v := &value{c: c, typ: t, buf: b, device: device, host: h.Semantics == capi.ZeroCopy}
 	c.adopt(v, 1)
 	return newBuffer(v), nil
 }

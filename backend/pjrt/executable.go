@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync/atomic"
 
 	"github.com/gesso-go/gesso/backend"
@@ -19,7 +20,8 @@ type Executable struct {
 	device int
 	loaded *capi.LoadedExecutable
 	memory backend.MemoryStats
-	bytes  int64 // of results
+	bytes  int64   // of results
+	keep   []int64 // the other inputs of a program that takes over some
 
 	fromDisk bool
 
@@ -40,10 +42,17 @@ func (c *Client) compile(ctx context.Context, g *graph.Graph, p *Program, device
 	for _, n := range g.Outputs {
 		e.bytes += int64(n.Type.Bytes())
 	}
+	if len(g.Donated) > 0 {
+		for i := range g.Inputs {
+			if !slices.Contains(g.Donated, i) {
+				e.keep = append(e.keep, int64(i))
+			}
+		}
+	}
 	e.memory.Outputs = e.bytes
 	if s, err := loaded.Executable().MemoryStats(); err == nil {
 		e.memory.Temporary = s.Temporary
-		e.memory.Outputs = max(e.bytes, s.Outputs)
+		e.memory.Outputs = max(e.bytes, s.Outputs) - s.Alias
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,15 +91,17 @@ func (e *Executable) Run(args []backend.Buffer) ([]backend.Buffer, backend.Event
 		e.release()
 		return nil, nil, fmt.Errorf("%s: run %s: %w", e.c.o.Name, e.g.Name, err)
 	}
+	backend.FreeDonated(e.g, args)
 	return buffers, r, nil
 }
 
-// execute calls the plugin, a second time if memory was short and there was garbage.
-func (e *Executable) execute(row []*capi.Buffer) ([]*capi.Buffer, *capi.Event, error) {
-	out, done, err := e.loaded.Execute([][]*capi.Buffer{row}, capi.ExecuteOptions{})
+// execute calls the plugin, a second time if memory was short and there was garbage. The arguments keep stay as they are.
+func (e *Executable) execute(row []*capi.Buffer, keep []int64) ([]*capi.Buffer, *capi.Event, error) {
+	o := capi.ExecuteOptions{NonDonatable: keep}
+	out, done, err := e.loaded.Execute([][]*capi.Buffer{row}, o)
 	if err != nil && capi.CodeOf(err) == capi.ResourceExhausted {
 		e.c.collect()
-		out, done, err = e.loaded.Execute([][]*capi.Buffer{row}, capi.ExecuteOptions{})
+		out, done, err = e.loaded.Execute([][]*capi.Buffer{row}, o)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -104,6 +115,9 @@ func (r *run) take(args []backend.Buffer) error {
 	inputs := e.g.Inputs
 	if len(args) != len(inputs) {
 		return fmt.Errorf("%d arguments given, the program takes %d", len(args), len(inputs))
+	}
+	if err := backend.CheckDonated(e.g, args); err != nil {
+		return err
 	}
 	r.args = make([]*value, 0, len(args))
 	for i, a := range args {

@@ -2,6 +2,7 @@ package pjrt
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -118,7 +119,13 @@ func (r *run) issue(s *stream) bool {
 		row[i] = v.buf // parents are issued: the queue is in order, and devices don't share values
 	}
 	e.c.mem.grow(e.bytes)
-	out, event, err := e.execute(row)
+	keep := e.keep
+	for _, i := range e.g.Donated {
+		if r.args[i].host {
+			keep = append(slices.Clip(keep), int64(i))
+		}
+	}
+	out, event, err := e.execute(row, keep)
 	if err != nil {
 		e.c.mem.shrink(e.bytes)
 		err = e.explain(err)

@@ -34,6 +34,17 @@ func newTestClient(t testing.TB, path string, o Options) *Client {
 // adder compiles x + x for f32[n].
 func adder(t testing.TB, c *Client, device, n int) backend.Executable {
 	t.Helper()
+	return compileAdder(t, c, device, n, nil)
+}
+
+// takingAdder compiles the same, where the result takes over x.
+func takingAdder(t testing.TB, c *Client, n int) backend.Executable {
+	t.Helper()
+	return compileAdder(t, c, 0, n, []int{0})
+}
+
+func compileAdder(t testing.TB, c *Client, device, n int, donated []int) backend.Executable {
+	t.Helper()
 	x := graph.NewInput(0, graph.Type{DType: tensor.F32, Shape: tensor.Shape{n}})
 	y, err := graph.Make(graph.Add, nil, x, x)
 	if err != nil {
@@ -43,6 +54,7 @@ func adder(t testing.TB, c *Client, device, n int) backend.Executable {
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.Donated = donated
 	e, err := c.Compile(t.Context(), g, device)
 	if err != nil {
 		t.Fatal(err)
@@ -266,7 +278,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// 10,000 executions, half of them freed and half left to the collector, leave nothing behind.
+// 10,000 executions, half of which take over what the one before has made, leave nothing behind: whether results are freed or
+// left to the collector.
 func TestLeak(t *testing.T) {
 	goroutines := runtime.NumGoroutine()
 	plugintest.XLACPU(t, func(t *testing.T, path string) {
@@ -275,23 +288,27 @@ func TestLeak(t *testing.T) {
 			t.Fatal(err)
 		}
 		const n = 16 << 10 // 64 KB
-		e := adder(t, c, 0, n)
+		e, taking := adder(t, c, 0, n), takingAdder(t, c, n)
 		host := make([]float32, n)
 		some := func(count int) {
-			for i := range count {
+			for i := 0; i < count; i += 4 {
 				x, err := c.Upload(tensor.FromFloat32(host, n), 0)
 				if err != nil {
 					t.Fatal(err)
 				}
 				y, _ := mustRun(t, e, x)
+				z, _ := mustRun(t, taking, y)
+				z, _ = mustRun(t, taking, z)
+				w, _ := mustRun(t, e, z)
 				if i%100 == 0 {
-					if _, err := y.Read(); err != nil {
+					if _, err := w.Read(); err != nil {
 						t.Fatal(err)
 					}
 				}
-				if i%2 == 0 {
+				if i%8 == 0 {
 					x.Free()
-					y.Free()
+					z.Free()
+					w.Free()
 				}
 			}
 		}
@@ -321,6 +338,7 @@ func TestLeak(t *testing.T) {
 			t.Errorf("the process grew by %d bytes", grown)
 		}
 		e.Close()
+		taking.Close()
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}

@@ -32,9 +32,6 @@ import (
 
 // Options is how a graph is written. The zero value is right for every plugin.
 type Options struct {
-	// Alias says which input's memory an output takes over: output number by input number. The types must be the same.
-	Alias map[int]int
-
 	// Kernel returns what writes a composite node in a way of its own, or nil for its decomposition.
 	Kernel func(n *graph.Node) Kernel
 
@@ -50,8 +47,11 @@ type Kernel func(w *Writer, n *graph.Node, in []Value) (Value, error)
 
 // Text returns the module for g. Its entry is @main, as PJRT wants; g's name is the module's.
 func Text(g *graph.Graph, o Options) (string, error) {
+	attributes, err := attributes(g)
+	if err != nil {
+		return "", err
+	}
 	if o.Rewrite != nil {
-		var err error
 		if g, err = o.Rewrite(g); err != nil {
 			return "", fmt.Errorf("stablehlo: rewrite: %w", err)
 		}
@@ -63,18 +63,7 @@ func Text(g *graph.Graph, o Options) (string, error) {
 	params := make([]string, len(g.Inputs))
 	for i, n := range g.Inputs {
 		value[n] = Value{fmt.Sprintf("%%arg%d", i), n.Type}
-		params[i] = value[n].Name + ": " + typeText(n.Type)
-		if out, ok := o.Alias[i]; ok {
-			if out < 0 || out >= len(g.Outputs) || !g.Outputs[out].Type.Equal(n.Type) {
-				return "", fmt.Errorf("stablehlo: graph %s: input %d cannot become output %d of %d", g.Name, i, out, len(g.Outputs))
-			}
-			params[i] += fmt.Sprintf(" {tf.aliasing_output = %d : i32}", out)
-		}
-	}
-	for i := range o.Alias {
-		if i < 0 || i >= len(g.Inputs) {
-			return "", fmt.Errorf("stablehlo: graph %s has no input %d to alias", g.Name, i)
-		}
+		params[i] = value[n].Name + ": " + typeText(n.Type) + attributes[i]
 	}
 	if err := w.graph(g, value); err != nil {
 		return "", err
@@ -95,6 +84,42 @@ func Text(g *graph.Graph, o Options) (string, error) {
 	}
 	b.WriteString("}\n")
 	return b.String(), nil
+}
+
+// attributes returns what @main says about each of its parameters, as text with a space before it.
+func attributes(g *graph.Graph) ([]string, error) {
+	lists := make([][]string, len(g.Inputs))
+	if err := donations(g, lists); err != nil {
+		return nil, err
+	}
+	text := make([]string, len(lists))
+	for i, l := range lists {
+		if len(l) > 0 {
+			text[i] = " {" + strings.Join(l, ", ") + "}"
+		}
+	}
+	return text, nil
+}
+
+// donations adds what to do with the memory of donated parameters: the first output of the same type lies there, one for each;
+// where there is none, the compiler may find a use for it.
+func donations(g *graph.Graph, lists [][]string) error {
+	taken := make([]bool, len(g.Outputs))
+	for _, i := range g.Donated {
+		if i < 0 || i >= len(g.Inputs) {
+			return fmt.Errorf("stablehlo: graph %s has no input %d to donate", g.Name, i)
+		}
+		attr := "jax.buffer_donor = true"
+		for o, out := range g.Outputs {
+			if !taken[o] && out.Type.Equal(g.Inputs[i].Type) {
+				taken[o] = true
+				attr = fmt.Sprintf("tf.aliasing_output = %d : i32", o)
+				break
+			}
+		}
+		lists[i] = append(lists[i], attr)
+	}
+	return nil
 }
 
 // returns writes the end of a function.

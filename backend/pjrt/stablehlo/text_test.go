@@ -19,6 +19,8 @@ type program struct {
 	in    []graph.Type
 	build func(b *graph.Builder, in []*graph.Node) []*graph.Node
 	o     Options
+
+	donated []int
 }
 
 func (p program) graph(t *testing.T, name string) *graph.Graph {
@@ -36,6 +38,7 @@ func (p program) graph(t *testing.T, name string) *graph.Graph {
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.Donated = p.donated
 	return g
 }
 
@@ -94,11 +97,13 @@ var programs = map[string]program{
 		}
 	}},
 	"aliased": {
-		in: []graph.Type{typ(tensor.F32, 2, 3), typ(tensor.F32, 2, 3)},
+		in: []graph.Type{typ(tensor.F32, 2, 3), typ(tensor.F32, 2, 3), typ(tensor.F32, 2, 3), typ(tensor.F32, 2, 3)},
 		build: func(b *graph.Builder, in []*graph.Node) []*graph.Node {
-			return []*graph.Node{b.Make(graph.Neg, nil, in[0]), b.Make(graph.Add, nil, in[0], in[1])}
+			sum := b.Make(graph.Add, nil, b.Make(graph.Add, nil, in[0], in[1]), in[2])
+			rows := b.Make(graph.Reduce, graph.ReduceAttr{Kind: graph.ReduceSum, Axes: []int{1}}, in[3])
+			return []*graph.Node{rows, b.Make(graph.Neg, nil, in[0]), sum}
 		},
-		o: Options{Alias: map[int]int{1: 1}},
+		donated: []int{1, 2, 3},
 	},
 	"convolution": {
 		in: []graph.Type{typ(tensor.F16, 1, 4, 4, 2), typ(tensor.F16, 3, 2, 3, 3), typ(tensor.F16, 3)},
@@ -224,11 +229,12 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-func TestAliasErrors(t *testing.T) {
+func TestDonationErrors(t *testing.T) {
 	g := programs["aliased"].graph(t, "g")
-	for _, a := range []map[int]int{{2: 0}, {-1: 0}, {0: 2}, {0: -1}} {
-		if _, err := Text(g, Options{Alias: a}); err == nil || !strings.HasPrefix(err.Error(), "stablehlo: graph g") {
-			t.Errorf("%v: %v", a, err)
+	for _, i := range []int{4, -1} {
+		g.Donated = []int{i}
+		if _, err := Text(g, Options{}); err == nil || !strings.HasPrefix(err.Error(), "stablehlo: graph g has no input") {
+			t.Errorf("%d: %v", i, err)
 		}
 	}
 }
