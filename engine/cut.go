@@ -19,6 +19,11 @@ func (e *Engine) Cut(vs ...Value) error {
 	if e.tracing() {
 		return nil
 	}
+	return e.end(vs, nil)
+}
+
+// end is Cut, after which the values donated are given up.
+func (e *Engine) end(vs, donated []Value) error {
 	outs := make([]*value, 0, len(vs))
 	for _, v := range vs {
 		if err := v.Err(); err != nil {
@@ -29,7 +34,12 @@ func (e *Engine) Cut(vs ...Value) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.rec.tail.forget()
-	return e.cut("fused", outs)
+	given := e.giveable(donated, outs)
+	if err := e.cut("fused", outs, given); err != nil {
+		return err
+	}
+	e.give(given)
+	return nil
 }
 
 // flush cuts every recorded value that no other recorded operation takes.
@@ -46,11 +56,11 @@ func (e *Engine) flushLocked() error {
 			outs = append(outs, v)
 		}
 	}
-	return e.cut("fused", outs)
+	return e.cut("fused", outs, nil)
 }
 
-// cut is Cut with e.mu held.
-func (e *Engine) cut(name string, outs []*value) error {
+// cut is Cut with e.mu held. The program may take over given.
+func (e *Engine) cut(name string, outs, given []*value) error {
 	var need []*value
 	for _, v := range outs {
 		if !v.isLeaf() && !contains(need, v) {
@@ -72,6 +82,7 @@ func (e *Engine) cut(name string, outs []*value) error {
 			}
 		}
 	}
+	donated := e.donations(leaves, given, inside)
 	kept := e.rec.pending[:0]
 	for _, p := range e.rec.pending {
 		if !inside[p] {
@@ -85,6 +96,7 @@ func (e *Engine) cut(name string, outs []*value) error {
 	if err != nil {
 		return err
 	}
+	g.Donated = donated
 	exe, err := e.executable(sha256.Sum256(g.AppendKey([]byte{'g'})), func() (*graph.Graph, error) { return g, nil })
 	if err != nil {
 		return need[0].src.wrap(err)

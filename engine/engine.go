@@ -118,7 +118,7 @@ func (e *Engine) Upload(a *tensor.Array) Value {
 		return b.failed(fmt.Errorf("upload %s: %w", a, err))
 	}
 	b.stats.addUpload(int64(len(a.Data)))
-	return Value{&value{eng: b, typ: typeOf(a), buf: buf}}
+	return Value{v: &value{eng: b, typ: typeOf(a), buf: buf}}
 }
 
 // Scalar uploads one number as a value of dtype d and shape []. Numbers that change from call to call (timestep,

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -11,7 +12,7 @@ import (
 )
 
 // Function is a piece of a model that Compiled mode runs as one program. It is traced once per signature (the types of
-// its arguments, and whether values are tapped): the Go code runs with values that only record. Parameters that the code
+// its arguments, which of them are donated, and whether values are tapped): the Go code runs with values that only record. Parameters that the code
 // reaches through its own fields become inputs of the program, so two blocks of one class share it.
 //
 // In the other modes a Function just runs its code; Fused cuts at its end.
@@ -42,9 +43,10 @@ type trace struct {
 // Call runs the function. When an argument has failed, or tracing does, the results are one failed value.
 func (f *Function) Call(args ...Value) []Value {
 	e := f.eng
+	args, donated := take(args)
 	for _, a := range args {
 		if err := a.Err(); err != nil {
-			return []Value{{&value{eng: e, err: err}}}
+			return []Value{{v: &value{eng: e, err: err}}}
 		}
 		if a.v.eng.tracing() { // called by a function that is being traced: part of it
 			return f.fn(args)
@@ -52,21 +54,21 @@ func (f *Function) Call(args ...Value) []Value {
 	}
 	if e.mode != Compiled {
 		out := f.fn(args)
-		if e.mode == Fused {
-			if err := e.Cut(out...); err != nil {
-				return []Value{{&value{eng: e, err: err}}}
+		if e.mode == Fused || len(donated) > 0 {
+			if err := e.end(out, donated); err != nil {
+				return []Value{{v: &value{eng: e, err: err}}}
 			}
 		}
 		return out
 	}
-	out, err := f.call(args)
+	out, err := f.call(args, donated)
 	if err != nil {
-		return []Value{{&value{eng: e, err: err}}}
+		return []Value{{v: &value{eng: e, err: err}}}
 	}
 	return out
 }
 
-func (f *Function) call(args []Value) ([]Value, error) {
+func (f *Function) call(args, donated []Value) ([]Value, error) {
 	e := f.eng
 	var key []byte
 	if e.Tapping() {
@@ -78,10 +80,21 @@ func (f *Function) call(args []Value) ([]Value, error) {
 	if err := e.Cut(args...); err != nil { // virtual arguments become buffers
 		return nil, err
 	}
+	leaves := make([]*value, 0, len(args))
+	for _, a := range args {
+		leaves = append(leaves, a.v)
+	}
+	e.mu.Lock()
+	given := e.giveable(donated, nil)
+	taken := e.donations(leaves, given, nil)
+	e.mu.Unlock()
+	for _, i := range taken {
+		key = binary.AppendUvarint(append(key, 'd'), uint64(i))
+	}
 	f.mu.Lock()
 	t, ok := f.traces[string(key)]
 	if !ok {
-		t = f.trace(args)
+		t = f.trace(args, taken)
 		if t.err == nil {
 			f.traces[string(key)] = t
 		}
@@ -92,10 +105,6 @@ func (f *Function) call(args []Value) ([]Value, error) {
 	if t.err != nil {
 		return nil, t.err
 	}
-	leaves := make([]*value, 0, len(args)+len(t.captured))
-	for _, a := range args {
-		leaves = append(leaves, a.v)
-	}
 	leaves = append(leaves, t.captured...)
 	results := make([]*value, len(t.results))
 	src := callerSource()
@@ -105,26 +114,29 @@ func (f *Function) call(args []Value) ([]Value, error) {
 	if err := e.run(t.exe, f.name, results, leaves); err != nil {
 		return nil, err
 	}
+	e.mu.Lock()
+	e.give(given)
+	e.mu.Unlock()
 	n := len(results) - len(t.taps)
 	for i, name := range t.taps {
-		e.Tap(name, Value{results[n+i]})
+		e.Tap(name, Value{v: results[n+i]})
 	}
 	out := make([]Value, n)
 	for i := range out {
-		out[i] = Value{results[i]}
+		out[i] = Value{v: results[i]}
 	}
 	return out, nil
 }
 
-// trace records the function for arguments of these types and compiles it.
-func (f *Function) trace(args []Value) *trace {
+// trace records the function for arguments of these types and compiles it. The program takes over the arguments taken.
+func (f *Function) trace(args []Value, taken []int) *trace {
 	e := f.eng
 	te := &Engine{client: e.client, device: e.device, mode: Strict, cache: e.cache, stats: e.stats, log: e.log, trace: e.trace, root: e}
 	inputs := make([]*value, len(args))
 	traced := make([]Value, len(args))
 	for i, a := range args {
 		inputs[i] = &value{eng: te, typ: a.v.typ, op: graph.Input, attr: graph.InputAttr{Index: i}}
-		traced[i] = Value{inputs[i]}
+		traced[i] = Value{v: inputs[i]}
 	}
 	t := &trace{}
 	for _, v := range f.fn(traced) {
@@ -160,6 +172,7 @@ func (f *Function) trace(args []Value) *trace {
 	if err != nil {
 		return &trace{err: err}
 	}
+	g.Donated = taken
 	t.exe, err = e.executable(sha256.Sum256(g.AppendKey([]byte{'g'})), func() (*graph.Graph, error) { return g, nil })
 	if err != nil {
 		return &trace{err: err}

@@ -31,7 +31,7 @@ func (v Value) AddScalar(s float64) Value { return v.scalar(graph.Add, s) }
 func (v Value) MulScalar(s float64) Value { return v.scalar(graph.Mul, s) }
 
 func (v Value) scalar(op graph.Op, s float64) Value {
-	if v.v == nil || v.v.err != nil {
+	if v.Err() != nil {
 		return Record(op, nil, v, v)
 	}
 	return Record(op, nil, v, v.v.eng.ConstScalar(v.DType(), s))

@@ -15,6 +15,7 @@ type recording struct {
 	pending []*value
 	seq     int64
 	tail    tail
+	blocks  int // that are being recorded: they are cut at their ends only
 }
 
 // maxPending bounds the recording: past it everything recorded is run, so that a loop which nobody looks at ends up on
@@ -29,10 +30,13 @@ func Record(op graph.Op, attr graph.Attr, in ...Value) Value {
 	types := make([]graph.Type, len(in))
 	for i, v := range in {
 		if v.v == nil {
-			return Value{&value{eng: e, err: callerSource().wrap(fmt.Errorf("%s: operand %d: %w", op, i, errZeroValue))}}
+			return Value{v: &value{eng: e, err: callerSource().wrap(fmt.Errorf("%s: operand %d: %w", op, i, errZeroValue))}}
 		}
 		if v.v.err != nil {
 			return v
+		}
+		if err := v.Err(); err != nil {
+			return Value{v: &value{eng: v.v.eng, err: callerSource().wrap(fmt.Errorf("%s: operand %d: %w", op, i, err))}}
 		}
 		switch w := v.v.eng; {
 		case e == nil || w.root == e: // a traced operand makes the operation a traced one
@@ -43,7 +47,7 @@ func Record(op graph.Op, attr graph.Attr, in ...Value) Value {
 		vs[i], types[i] = v.v, v.v.typ
 	}
 	if e == nil {
-		return Value{&value{err: callerSource().wrap(fmt.Errorf("%s: no operands", op))}}
+		return Value{v: &value{err: callerSource().wrap(fmt.Errorf("%s: no operands", op))}}
 	}
 	return e.record(op, attr, vs, types)
 }
@@ -52,11 +56,11 @@ func (e *Engine) record(op graph.Op, attr graph.Attr, in []*value, types []graph
 	src := callerSource()
 	t, err := graph.Infer(op, attr, types)
 	if err != nil {
-		return Value{&value{eng: e, err: src.wrap(err)}}
+		return Value{v: &value{eng: e, err: src.wrap(err)}}
 	}
 	v := &value{eng: e, typ: t, op: op, attr: attr, in: in, src: src}
 	if e.tracing() || v.isVirtual() {
-		return Value{v}
+		return Value{v: v}
 	}
 	switch e.mode {
 	case Fused:
@@ -65,9 +69,9 @@ func (e *Engine) record(op graph.Op, attr graph.Attr, in []*value, types []graph
 		err = e.dispatch(v)
 	}
 	if err != nil {
-		return Value{&value{eng: e, err: src.wrap(err)}}
+		return Value{v: &value{eng: e, err: src.wrap(err)}}
 	}
-	return Value{v}
+	return Value{v: v}
 }
 
 // dispatch runs one operation at once. Its key is made without building a graph.

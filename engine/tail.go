@@ -33,7 +33,7 @@ func (e *Engine) deferValue(v *value) error {
 		c.used = true
 	}
 	r.pending = append(r.pending, v)
-	if p := r.tail.add(v); p > 0 && len(r.pending) >= p {
+	if p := r.tail.add(v); p > 0 && len(r.pending) >= p && r.blocks == 0 {
 		return e.cutRounds(p)
 	}
 	if len(r.pending) >= maxPending {
@@ -127,7 +127,7 @@ func (e *Engine) cutRounds(p int) error {
 		}
 	}
 	for _, part := range [][]*value{before, round, last} {
-		if err := e.cut("fused", part); err != nil {
+		if err := e.cut("fused", part, nil); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/gesso-go/gesso/backend"
@@ -13,9 +14,13 @@ import (
 
 // Value is a tensor of static shape and dtype: recorded, or on the device once it has run. The zero Value is invalid,
 // and using it gives a failed value.
-type Value struct{ v *value }
+type Value struct {
+	v       *value
+	donated bool // see Donate
+}
 
-// value is what a Value points at. After it has been made only buf, in and used change, under the base engine's mutex.
+// value is what a Value points at. After it has been made only buf, in and used change, under the base engine's mutex, and
+// gone.
 type value struct {
 	eng *Engine // the recorder: an ordinary engine, or a tracing one
 	typ graph.Type
@@ -30,6 +35,8 @@ type value struct {
 	source Source         // for a parameter
 	err    error          // for a failed value
 
+	gone atomic.Pointer[source] // where it was given up; see Donate
+
 	seq  int64 // number of the operation in its engine's recording, from 1; 0 for leaves
 	used bool  // another recorded operation takes it
 }
@@ -41,7 +48,7 @@ type Source interface {
 
 // Param returns a value whose buffer comes from src each time a program needs it.
 func (e *Engine) Param(t graph.Type, src Source) Value {
-	return Value{&value{eng: e.base(), typ: t, source: src}}
+	return Value{v: &value{eng: e.base(), typ: t, source: src}}
 }
 
 func typeOf(a *tensor.Array) graph.Type { return graph.Type{DType: a.DType, Shape: a.Shape} }
@@ -50,7 +57,7 @@ var errZeroValue = errors.New("value was never set (a missing parameter?)")
 
 // failed returns a failed value that carries err and the caller's line.
 func (e *Engine) failed(err error) Value {
-	return Value{&value{eng: e, err: callerSource().wrap(err)}}
+	return Value{v: &value{eng: e, err: callerSource().wrap(err)}}
 }
 
 // Valid reports whether the value has been set; optional operands use it.
@@ -60,6 +67,9 @@ func (v Value) Valid() bool { return v.v != nil }
 func (v Value) Err() error {
 	if v.v == nil {
 		return errZeroValue
+	}
+	if src := v.v.gone.Load(); src != nil {
+		return goneError(v.v.typ, src)
 	}
 	return v.v.err
 }
@@ -117,6 +127,9 @@ func (v *value) buffer() (backend.Buffer, error) {
 	if v.source != nil {
 		return v.source.Buffer()
 	}
+	if src := v.gone.Load(); src != nil {
+		return nil, goneError(v.typ, src)
+	}
 	if v.buf == nil {
 		return nil, fmt.Errorf("%s is traced and has no value yet", v.typ)
 	}
@@ -160,8 +173,7 @@ func (v Value) materialise() (backend.Buffer, error) {
 		return nil, callerSource().wrap(errors.New("a value cannot be read while its function is traced"))
 	}
 	if v.v.isVirtual() { // stays virtual for those who use it in programs
-		c := *v.v
-		v = Value{&c}
+		v = Value{v: &value{eng: v.v.eng, typ: v.v.typ, op: v.v.op, attr: v.v.attr, src: v.v.src}}
 	}
 	if err := v.v.eng.Cut(v); err != nil {
 		return nil, err

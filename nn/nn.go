@@ -73,25 +73,7 @@ func (m *Module) TapAll(vs ...engine.Value) {
 type Block struct{ Module }
 
 // Run calls forward on the inputs, at a cut: fused programs end at the block's inputs and outputs, so every block of a
-// class is the same program.
+// class is the same program. What is donated it may take over.
 func (b *Block) Run(forward func(in []engine.Value) []engine.Value, in ...engine.Value) []engine.Value {
-	if err := cut(in); err != nil {
-		return forward(in) // the failed value passes through
-	}
-	out := forward(in)
-	_ = cut(out) // an error stays in the values, and is returned where they are read
-	return out
-}
-
-// cut ends a fused program at vs.
-func cut(vs []engine.Value) error {
-	for _, v := range vs {
-		if v.Err() != nil {
-			return v.Err()
-		}
-	}
-	if len(vs) == 0 {
-		return nil
-	}
-	return vs[0].Engine().Cut(vs...)
+	return engine.Block(forward, in...)
 }

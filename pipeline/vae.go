@@ -141,7 +141,7 @@ func (v *VAE) runBatch(fn *engine.Function, x *tensor.Array, t tiles, tiling boo
 	if tiling && (x.Shape[2] > t.size || x.Shape[3] > t.size) {
 		return v.runTiled(fn, x, t)
 	}
-	return fn.Call(v.eng.Upload(x))[0].Read()
+	return fn.Call(v.eng.Upload(x).Donate())[0].Read()
 }
 
 // runTiled is AutoencoderKL's tiled_decode and tiled_encode: tiles are blended in place, first with the tile above, then
@@ -156,7 +156,7 @@ func (v *VAE) runTiled(fn *engine.Function, z *tensor.Array, t tiles) (*tensor.A
 	for y := 0; y < z.Shape[2]; y += t.step {
 		var row, cut []*plane
 		for x := 0; x < z.Shape[3]; x += t.step {
-			a, err := fn.Call(v.eng.Upload(crop(z, y, x, t.size, t.size)))[0].Read()
+			a, err := fn.Call(v.eng.Upload(crop(z, y, x, t.size, t.size)).Donate())[0].Read()
 			if err != nil {
 				return nil, err
 			}

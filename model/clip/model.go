@@ -166,7 +166,7 @@ func (m *Model) Forward(ids engine.Value) engine.Value {
 	pos := m.Embeddings.Position.Weight.Slice(0, 0, l)
 	x = m.Embeddings.Tap(x.Add(pos.Reshape(1, l, m.Config.HiddenSize)))
 	for _, layer := range m.Encoder.Layers {
-		x = layer.Forward(x)
+		x = layer.Forward(x.Donate())
 	}
 	return m.FinalNorm.Forward(x)
 }

@@ -93,13 +93,13 @@ func (m *Model) Forward(in Inputs) engine.Value {
 	m.TapChild("pos_embed.out1", in.Rope.Sin)
 	mod := in.Modulation
 	for _, b := range m.Blocks {
-		img, txt = b.Forward(img, txt, mod[0], mod[1], in.Rows, in.Rope)
+		img, txt = b.Forward(img.Donate(), txt.Donate(), mod[0], mod[1], in.Rows, in.Rope)
 		mod = mod[2:]
 	}
 	l, n := txt.Dim(1), img.Dim(1)
 	x := engine.Concat(1, txt, img) // (B, L+N, D)
 	for _, b := range m.Singles {
-		x = b.Forward(x, mod[0], in.Rows, in.Rope, l)
+		x = b.Forward(x.Donate(), mod[0], in.Rows, in.Rope, l)
 		mod = mod[1:]
 	}
 	x = x.Slice(1, l, l+n)

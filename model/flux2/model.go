@@ -75,11 +75,11 @@ func (m *Model) Forward(in Inputs) engine.Value {
 		m.TapChild("pos_embed.out1", in.Rope.Sin.Slice(0, l, l+n))
 	}
 	for _, b := range m.Blocks {
-		img, txt = b.Forward(img, txt, modImg, modTxt, in.Rope)
+		img, txt = b.Forward(img.Donate(), txt.Donate(), modImg, modTxt, in.Rope)
 	}
 	x := engine.Concat(1, txt, img) // (B, L+N, D)
 	for _, b := range m.Singles {
-		x = b.Forward(x, modSingle, in.Rope)
+		x = b.Forward(x.Donate(), modSingle, in.Rope)
 	}
 	x = x.Split(1, l, n)[1]
 	return m.ProjOut.Forward(m.NormOut.Forward(x, temb))

@@ -79,7 +79,7 @@ func (m *Model) Forward(in Inputs) engine.Value {
 	txt := m.ContextEmbedder.Forward(in.Text) // (B, L, D)
 	for i, b := range m.Blocks {
 		if !slices.Contains(in.Skip, i) {
-			img, txt = b.Forward(img, txt, temb)
+			img, txt = b.Forward(img.Donate(), txt.Donate(), temb)
 		}
 	}
 	x := m.ProjOut.Forward(m.NormOut.Forward(img, temb)) // (B, N, p·p·C)

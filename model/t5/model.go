@@ -173,7 +173,7 @@ func (m *Model) Forward(ids, buckets engine.Value) engine.Value {
 	// (L, L, H) → (1, H, L, L), shared by all blocks
 	bias := m.Encoder.Blocks[0].Attn.Attn.Relative.Forward(buckets).Transpose(2, 0, 1).Reshape(1, m.Config.Heads, l, l)
 	for _, b := range m.Encoder.Blocks {
-		x = b.Forward(x, bias)
+		x = b.Forward(x.Donate(), bias)
 	}
 	return m.Encoder.norm(&m.Encoder.FinalNorm, x)
 }

@@ -87,13 +87,13 @@ func newMid(c *Config, ch int) Mid {
 	return m
 }
 
-// Forward keeps the shape of x (B, H, W, C).
+// Forward keeps the shape of x (B, H, W, C), which it takes over.
 func (m *Mid) Forward(x engine.Value) engine.Value {
-	x = m.Resnets[0].Forward(x)
+	x = m.Resnets[0].Forward(x.Donate())
 	for _, a := range m.Attentions {
-		x = a.Forward(x)
+		x = a.Forward(x.Donate())
 	}
-	return m.TapNCHW(m.Resnets[1].Forward(x))
+	return m.TapNCHW(m.Resnets[1].Forward(x.Donate()))
 }
 
 // Sampler is the convolution of a downsampler or an upsampler.
@@ -108,10 +108,10 @@ type DownBlock struct {
 	Down    []*Sampler `weight:"downsamplers"` // none at the last level
 }
 
-// Forward takes x (B, H, W, in) to (B, H/2, W/2, out), or keeps the size at the last level.
+// Forward takes over x (B, H, W, in) and returns (B, H/2, W/2, out), or keeps the size at the last level.
 func (d *DownBlock) Forward(x engine.Value) engine.Value {
 	for _, r := range d.Resnets {
-		x = r.Forward(x)
+		x = r.Forward(x.Donate())
 	}
 	for _, s := range d.Down {
 		x = s.Conv.Forward(x)
@@ -126,10 +126,10 @@ type UpBlock struct {
 	Up      []*Sampler `weight:"upsamplers"` // none at the last level
 }
 
-// Forward takes x (B, H, W, in) to (B, 2H, 2W, out), or keeps the size at the last level.
+// Forward takes over x (B, H, W, in) and returns (B, 2H, 2W, out), or keeps the size at the last level.
 func (u *UpBlock) Forward(x engine.Value) engine.Value {
 	for _, r := range u.Resnets {
-		x = r.Forward(x)
+		x = r.Forward(x.Donate())
 	}
 	for _, s := range u.Up {
 		x = s.Conv.ForwardUpsampled(x)
