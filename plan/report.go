@@ -53,8 +53,9 @@ type ProgramReport struct {
 	Weights   int64   `json:"weights_bytes"`
 	Arguments int64   `json:"arguments_bytes"`
 	Outputs   int64   `json:"outputs_bytes"`
+	Alias     int64   `json:"alias_bytes"` // of the outputs, where arguments were
 	Temporary int64   `json:"temporary_bytes"`
-	Peak      int64   `json:"peak_bytes"`
+	Peak      int64   `json:"peak_bytes"` // arguments, outputs and temporaries, what is shared once
 	Flops     float64 `json:"flops"`
 	HBM       int64   `json:"hbm_bytes"`
 	Cycles    int64   `json:"estimated_cycles"` // outside of kernels
@@ -74,7 +75,7 @@ func Judge(g *Generation, all []*Compiled, t *Target) *Report {
 	for _, c := range all {
 		p := ProgramReport{
 			Name: c.Name, Component: c.Component, Runs: c.Times(), PerStep: g.PerStep(c.Program), Weights: c.Weights, Flops: Flops(c.Graph),
-			Arguments: c.Arguments, Outputs: c.Figures.Outputs, Temporary: c.Temporary, Peak: c.Peak,
+			Arguments: c.Arguments, Outputs: c.Figures.Outputs, Alias: c.Alias, Temporary: c.Temporary, Peak: c.Peak,
 		}
 		if c.Err != nil {
 			p.Error = c.Err.Error()

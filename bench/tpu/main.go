@@ -1,7 +1,7 @@
 // Command tpu compiles the programs of a FLUX.1 model for TPUs that this machine doesn't have and prints what libtpu's
 // compiler says of them, as Markdown: memory of arguments and results, beside what it is by the model's configuration,
-// temporaries, bytes through the device's memory, estimated cycles, and the bundles of instructions that Gesso's kernels
-// have become (loops multiplied by their trips).
+// results that lie where arguments were, temporaries, all memory at once, bytes through it, estimated cycles, and the
+// bundles of instructions that Gesso's kernels have become (loops multiplied by their trips).
 //
 //	go run ./bench/tpu -model DIR [-topologies v6e:1x1,v5p:1x1x1] [-size 1024] [-plain]
 //
@@ -233,8 +233,8 @@ func files(topologies, paths []string, parts bool) error {
 }
 
 func header() {
-	fmt.Println("| program | topology | kernels | compile s | arguments and results MB | the same by count | temporaries MB | HBM traffic GB | M cycles outside kernels | M bundles in attention | in other kernels |")
-	fmt.Println("|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|")
+	fmt.Println("| program | topology | kernels | compile s | arguments and results MB | the same by count | results in place MB | temporaries MB | peak MB | HBM traffic GB | M cycles outside kernels | M bundles in attention | in other kernels |")
+	fmt.Println("|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
 }
 
 // row prints what is known of a program.
@@ -256,8 +256,9 @@ func (r *result) row(parts bool) {
 	if r.program != nil {
 		counted = fmt.Sprintf("%.1f", float64(r.program.Weights+r.program.Inputs+r.program.Outputs)/1e6)
 	}
-	fmt.Printf("| %s | %s | %v | %.1f | %.1f | %s | %.0f | %.2f | %.2f | %.2f | %.2f |\n", r.name, r.target.Name, r.target.Kernels, f.Seconds,
-		float64(f.Arguments+f.Outputs-f.Alias)/1e6, counted, float64(f.Temporary)/1e6, float64(f.Cost.HBM)/1e9, float64(f.Cost.Cycles)/1e6,
+	fmt.Printf("| %s | %s | %v | %.1f | %.1f | %s | %.1f | %.0f | %.0f | %.2f | %.2f | %.2f | %.2f |\n", r.name, r.target.Name, r.target.Kernels, f.Seconds,
+		float64(f.Arguments+f.Outputs)/1e6, counted, float64(f.Alias)/1e6, float64(f.Temporary)/1e6, float64(f.Peak)/1e6,
+		float64(f.Cost.HBM)/1e9, float64(f.Cost.Cycles)/1e6,
 		float64(attention)/1e6, float64(others)/1e6)
 	if !parts {
 		return

@@ -201,9 +201,10 @@ func printReport(env *environment, r *plan.Report) error {
 		return err
 	}
 	w = tabwriter.NewWriter(env.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "program\truns\targuments\ttemporaries\tpeak\tTFLOP\tHBM traffic\testimate\t")
+	fmt.Fprintln(w, "program\truns\targuments\tresults\tof these in place\ttemporaries\tpeak\tTFLOP\tHBM traffic\testimate\t")
 	for _, p := range r.Programs {
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%.3f\t%s\t%.2f ms\t\n", p.Name, p.Runs, sizeText(p.Arguments), sizeText(p.Temporary), sizeText(p.Peak),
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%.3f\t%s\t%.2f ms\t\n", p.Name, p.Runs, sizeText(p.Arguments), sizeText(p.Outputs),
+			sizeText(p.Alias), sizeText(p.Temporary), sizeText(p.Peak),
 			p.Flops/1e12, sizeText(p.HBM), p.Seconds*1e3)
 	}
 	if err := w.Flush(); err != nil {

@@ -30,12 +30,12 @@ func TestPlan(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	for _, p := range r.Programs {
-		if p.Arguments != 3e6 || p.Peak != 6e6 || p.Runs == 0 {
+		if p.Arguments != 3e6 || p.Alias != 4e5 || p.Peak != 5.6e6 || p.Runs == 0 {
 			t.Errorf("%+v", p)
 		}
 	}
 	code, stdout, stderr = command(t, env, append([]string{"plan"}, flags...)...)
-	for _, text := range []string{"v6e:1x1", "transformer", "all weights on one device", "offload block by block", "(estimate; generate has no such placement yet)", "no device has run it"} {
+	for _, text := range []string{"v6e:1x1", "transformer", "in place", "400.0 kB", "all weights on one device", "offload block by block", "(estimate; generate has no such placement yet)", "no device has run it"} {
 		if code != exitOK || !strings.Contains(stdout, text) {
 			t.Errorf("exit %d, no %q: %s%s", code, text, stdout, stderr)
 		}

@@ -33,7 +33,7 @@ func TestCompile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Arguments != 3e6 || r.Outputs != 2e6 || r.Temporary != 1e6 || r.Peak != 6e6 || string(r.Data) != "code" {
+	if r.Arguments != 3e6 || r.Outputs != 2e6 || r.Temporary != 1e6 || r.Alias != 4e5 || r.Peak != 5.6e6 || string(r.Data) != "code" {
 		t.Errorf("%+v", r)
 	}
 	if len(c.idle) != 1 {

@@ -48,7 +48,7 @@ type Figures struct {
 	Outputs   int64     `json:"outputs"`
 	Alias     int64     `json:"alias"`
 	Temporary int64     `json:"temporary"`
-	Peak      int64     `json:"allocated"` // of the device's memory: arguments, results and temporaries, padded
+	Peak      int64     `json:"allocated"` // of the device's memory: arguments, results and temporaries, padded, what is shared once
 	Code      int64     `json:"code"`
 	Flops     float64   `json:"flops"` // loop bodies count once
 	Cost      *hlo.Cost `json:"cost,omitempty"`
