@@ -11,6 +11,7 @@ import (
 // Options returns how programs are written for a chip: with kernels, or without them where the compiler doesn't take them.
 func Options(c Chip, kernels bool) stablehlo.Options {
 	return stablehlo.Options{
+		Apart: apart,
 		Rewrite: func(g *graph.Graph) (*graph.Graph, error) {
 			r := &rewriter{chip: c, plain: !kernels}
 			return r.rewrite(g)

@@ -32,6 +32,9 @@ import (
 
 // Options is how a graph is written. The zero value is right for every plugin.
 type Options struct {
+	// Apart, if set, reports whether a result should not lie where a donated input of its type was.
+	Apart func(in, out *graph.Node) bool
+
 	// Kernel returns what writes a composite node in a way of its own, or nil for its decomposition.
 	Kernel func(n *graph.Node) Kernel
 
@@ -47,7 +50,7 @@ type Kernel func(w *Writer, n *graph.Node, in []Value) (Value, error)
 
 // Text returns the module for g. Its entry is @main, as PJRT wants; g's name is the module's.
 func Text(g *graph.Graph, o Options) (string, error) {
-	attributes, err := attributes(g)
+	attributes, err := attributes(g, o)
 	if err != nil {
 		return "", err
 	}
@@ -87,9 +90,9 @@ func Text(g *graph.Graph, o Options) (string, error) {
 }
 
 // attributes returns what @main says about each of its parameters, as text with a space before it.
-func attributes(g *graph.Graph) ([]string, error) {
+func attributes(g *graph.Graph, o Options) ([]string, error) {
 	lists := make([][]string, len(g.Inputs))
-	if err := donations(g, lists); err != nil {
+	if err := donations(g, o, lists); err != nil {
 		return nil, err
 	}
 	text := make([]string, len(lists))
@@ -101,23 +104,23 @@ func attributes(g *graph.Graph) ([]string, error) {
 	return text, nil
 }
 
-// donations adds what to do with the memory of donated parameters: the first output of the same type lies there, one for each;
-// where there is none, the compiler may find a use for it.
-func donations(g *graph.Graph, lists [][]string) error {
-	taken := make([]bool, len(g.Outputs))
+// donations adds what to do with the memory of donated parameters: the first output of the same type lies there, one for each,
+// unless it should stay apart; where there is none, the compiler may find a use for it.
+func donations(g *graph.Graph, o Options, lists [][]string) error {
+	taken := map[*graph.Node]bool{}
 	for _, i := range g.Donated {
 		if i < 0 || i >= len(g.Inputs) {
 			return fmt.Errorf("stablehlo: graph %s has no input %d to donate", g.Name, i)
 		}
-		attr := "jax.buffer_donor = true"
-		for o, out := range g.Outputs {
-			if !taken[o] && out.Type.Equal(g.Inputs[i].Type) {
-				taken[o] = true
-				attr = fmt.Sprintf("tf.aliasing_output = %d : i32", o)
-				break
-			}
+		in := g.Inputs[i]
+		n := slices.IndexFunc(g.Outputs, func(out *graph.Node) bool { return out.Type.Equal(in.Type) && !taken[out] })
+		switch {
+		case n < 0:
+			lists[i] = append(lists[i], "jax.buffer_donor = true")
+		case o.Apart == nil || !o.Apart(in, g.Outputs[n]):
+			taken[g.Outputs[n]] = true
+			lists[i] = append(lists[i], fmt.Sprintf("tf.aliasing_output = %d : i32", n))
 		}
-		lists[i] = append(lists[i], attr)
 	}
 	return nil
 }
