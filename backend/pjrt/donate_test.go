@@ -8,6 +8,8 @@ import (
 	"github.com/gesso-go/gesso/backend"
 	"github.com/gesso-go/gesso/backend/pjrt/capi"
 	"github.com/gesso-go/gesso/backend/pjrt/plugintest"
+	"github.com/gesso-go/gesso/engine"
+	"github.com/gesso-go/gesso/tensor"
 )
 
 // The result of a program lies where the argument was that it took over, and nobody can use that argument any more.
@@ -116,6 +118,40 @@ func TestDonatedTwice(t *testing.T) {
 		third, _ := mustRun(t, e, first)
 		if a, err := third.Read(); err != nil || a.Float32s()[3] != 16 {
 			t.Errorf("afterwards: %v, %v", a, err)
+		}
+	})
+}
+
+// Of the hidden states between the blocks of a model one is alive, whoever still has the values.
+func TestBlocksDonate(t *testing.T) {
+	plugintest.XLACPU(t, func(t *testing.T, path string) {
+		const n = 1 << 18 // 1 MB
+		for _, mode := range []engine.Mode{engine.Fused, engine.Compiled} {
+			c := newTestClient(t, path, Options{})
+			e := engine.New(c, engine.Options{Mode: mode})
+			x := e.Upload(tensor.New(tensor.F32, n))
+			step := e.Function("step", func(in []engine.Value) []engine.Value {
+				return engine.Block(func(in []engine.Value) []engine.Value {
+					return []engine.Value{in[0].AddScalar(1).Mul(in[0]).AddScalar(1)}
+				}, in...)
+			})
+			var all []engine.Value
+			for range 4 {
+				x = step.Call(x.Donate())[0]
+				all = append(all, x)
+			}
+			if err := e.Sync(); err != nil {
+				t.Fatal(err)
+			}
+			if m := c.MemoryInUse(); m != 4*n {
+				t.Errorf("%s: %d bytes are alive, the last result has %d", mode, m, 4*n)
+			}
+			if a, err := x.Read(); err != nil || a.Float32s()[0] != 183 { // 1, 3, 13, 183
+				t.Errorf("%s: %v, %v", mode, a, err)
+			}
+			if _, err := all[0].Read(); err == nil || !strings.Contains(err.Error(), "was donated at pjrt/donate_test.go:") {
+				t.Errorf("%s: reading what was donated: %v", mode, err)
+			}
 		}
 	})
 }
