@@ -69,13 +69,16 @@ func (a *JointAttention) Forward(img, txt engine.Value) (engine.Value, engine.Va
 	q, k, v := projection{&a.Q, &a.K, &a.V, a.NormQ, a.NormK}.forward(img, a.heads)
 	tq, tk, tv := projection{&a.TxtQ, &a.TxtK, &a.TxtV, a.TxtNormQ, a.TxtNormK}.forward(txt, a.heads)
 	o := nn.Attend(engine.Concat(1, q, tq), engine.Concat(1, k, tk), engine.Concat(1, v, tv)) // (B, N+L, D)
-	parts := o.Split(1, img.Dim(1), txt.Dim(1))
-	outImg := a.Out.Forward(parts[0])
+	n, l := img.Dim(1), txt.Dim(1)
+	outImg := a.Out.Forward(o.Slice(1, 0, n))
 	if a.TxtOut == nil {
-		a.TapAll(outImg, parts[1])
+		a.TapChild("out0", outImg)
+		if eng := o.Engine(); eng != nil && eng.Tapping() { // else nobody would ever read it, and o would wait for that
+			a.TapChild("out1", o.Slice(1, n, n+l))
+		}
 		return outImg, engine.Value{}
 	}
-	outTxt := a.TxtOut.Forward(parts[1])
+	outTxt := a.TxtOut.Forward(o.Slice(1, n, n+l))
 	a.TapAll(outImg, outTxt)
 	return outImg, outTxt
 }
