@@ -145,7 +145,45 @@ func run(model string, topologies []string, size int, plain, parts bool, workers
 		}
 		j.row(parts)
 	}
+	for _, topology := range topologies {
+		var sum step
+		for _, j := range all {
+			if j.topology == topology {
+				sum.add(&j.result, g.PerStep(j.program))
+			}
+		}
+		sum.row(topology)
+	}
 	return nil
+}
+
+// step is what the programs of one step of the loop take together.
+type step struct {
+	programs                           float64 // that ran
+	hbm                                float64 // bytes
+	cycles, attention, others, missing float64 // missing are programs that didn't compile
+}
+
+// add adds a program that a step runs so many times.
+func (s *step) add(r *result, times float64) {
+	if r.err != nil {
+		s.missing += times
+		return
+	}
+	attention, others := r.bundles()
+	s.programs += times
+	s.hbm += times * float64(r.figures.Cost.HBM)
+	s.cycles += times * float64(r.figures.Cost.Cycles)
+	s.attention += times * float64(attention)
+	s.others += times * float64(others)
+}
+
+func (s *step) row(topology string) {
+	fmt.Printf("\nA step on %s runs %.2f of these programs: %.1f GB through the device's memory, %.1f M cycles outside kernels, %.1f M bundles in attention, %.1f M in other kernels, %.1f M together.\n",
+		topology, s.programs, s.hbm/1e9, s.cycles/1e6, s.attention/1e6, s.others/1e6, (s.cycles+s.attention+s.others)/1e6)
+	if s.missing > 0 {
+		fmt.Printf("%.2f more did not compile.\n", s.missing)
+	}
 }
 
 // job is a program to be compiled for a topology.
@@ -237,13 +275,8 @@ func header() {
 	fmt.Println("|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
 }
 
-// row prints what is known of a program.
-func (r *result) row(parts bool) {
-	if r.err != nil {
-		fmt.Printf("| %s | %s | %v | %v |\n", r.name, r.target.Name, r.target.Kernels, r.err)
-		return
-	}
-	var attention, others int64
+// bundles adds up those of the program's kernels.
+func (r *result) bundles() (attention, others int64) {
 	for _, k := range r.kernels {
 		if k.Attention {
 			attention += k.Bundles
@@ -251,6 +284,16 @@ func (r *result) row(parts bool) {
 			others += k.Bundles
 		}
 	}
+	return attention, others
+}
+
+// row prints what is known of a program.
+func (r *result) row(parts bool) {
+	if r.err != nil {
+		fmt.Printf("| %s | %s | %v | %v |\n", r.name, r.target.Name, r.target.Kernels, r.err)
+		return
+	}
+	attention, others := r.bundles()
 	f := r.figures
 	counted := ""
 	if r.program != nil {

@@ -24,7 +24,7 @@ type Cost struct {
 	HBM     int64            `json:"hbm"`               // bytes read from and written to the device's memory
 	VMEM    int64            `json:"vmem"`              // the same for the chip's own memory
 	Cycles  int64            `json:"cycles"`            // estimated by the compiler, without custom calls
-	Kernels map[string]int64 `json:"kernels,omitempty"` // executions of custom calls, by target and name
+	Kernels map[string]int64 `json:"kernels,omitempty"` // executions of custom calls, by target
 	Largest []Part           `json:"largest,omitempty"` // what takes most
 }
 
@@ -155,7 +155,7 @@ func (c *counter) computation(comp *computation, times int64, depth int) {
 					continue
 				}
 			}
-			c.cost.Kernels[i.target+" "+base(i.name)] += times
+			c.cost.Kernels[i.target] += times
 			all = limited(whole(comp, i), i.config)
 		default:
 			all = whole(comp, i)
@@ -199,19 +199,6 @@ func (c *counter) trips(loop *instruction) int64 {
 		}
 	}
 	return 1
-}
-
-// base is an instruction's name without its number.
-func base(name string) string {
-	for i := len(name) - 1; i > 0; i-- {
-		if name[i] == '.' {
-			return name[:i]
-		}
-		if name[i] < '0' || name[i] > '9' {
-			break
-		}
-	}
-	return name
 }
 
 var nothing = &instruction{}
