@@ -23,6 +23,7 @@ type pool struct {
 	free    map[int][]*block // by class size
 	idle    int              // bytes in free
 	live    int              // bytes handed out
+	mapped  int              // bytes ever taken from the system
 	floor   int              // the lowest live since the last collection
 	need    int              // what the last program took at once
 	closed  bool
@@ -77,6 +78,9 @@ func (p *pool) get(n int) (*block, error) {
 			return nil, fmt.Errorf("out of memory: %d bytes needed: %w", n, err)
 		}
 	}
+	p.mu.Lock()
+	p.mapped += size
+	p.mu.Unlock()
 	return &block{mem: mem[:n], size: size}, nil
 }
 

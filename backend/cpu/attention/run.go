@@ -2,7 +2,6 @@ package attention
 
 import (
 	"math"
-	"sync"
 	"unsafe"
 
 	"github.com/gesso-go/gesso/backend/cpu/isa"
@@ -46,7 +45,7 @@ type scratch struct {
 	workers [][]float32
 }
 
-var scratches = sync.Pool{New: func() any { return new(scratch) }}
+var scratches par.Kept[scratch]
 
 func grow(s []float32, n int) []float32 {
 	if cap(s) < n {
@@ -68,7 +67,7 @@ func run(pool *par.Pool, k *kernels, level isa.Level, p *Problem) {
 	r.panels = min(max(total/(4*pool.Workers()), 1), maxPanels)
 	r.pieces = (p.Nq + r.width*r.panels - 1) / (r.width * r.panels)
 
-	r.scratch = scratches.Get().(*scratch)
+	r.scratch = scratches.Get()
 	defer scratches.Put(r.scratch)
 	for len(r.scratch.workers) < pool.Workers() {
 		r.scratch.workers = append(r.scratch.workers, nil)

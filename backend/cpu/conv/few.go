@@ -1,7 +1,6 @@
 package conv
 
 import (
-	"sync"
 	"unsafe"
 
 	"github.com/gesso-go/gesso/backend/cpu/gemm"
@@ -60,7 +59,7 @@ type worker struct {
 	edge []float32 // memory of patches that reach over the image's sides, (KH, pixels)
 }
 
-var fewRuns = sync.Pool{New: func() any {
+var fewRuns = par.Kept[fewRun]{New: func() *fewRun {
 	r := &fewRun{}
 	r.lines = func(w, lo, hi int) { // bound once, so that a call allocates nothing
 		for i := lo; i < hi; i++ {
@@ -71,7 +70,7 @@ var fewRuns = sync.Pool{New: func() any {
 }}
 
 func runFew(pool *par.Pool, k *few, p *Problem, emit gemm.Emit) {
-	r := fewRuns.Get().(*fewRun)
+	r := fewRuns.Get()
 	defer r.free()
 	r.k, r.p, r.emit, r.size, r.sy, r.sx = k, p, emit, p.X.DType.Size(), max(p.StrideY, 1), max(p.StrideX, 1)
 	r.oh, r.ow = p.OutSize()

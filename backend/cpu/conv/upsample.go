@@ -2,7 +2,6 @@ package conv
 
 import (
 	"fmt"
-	"sync"
 	"unsafe"
 
 	"github.com/gesso-go/gesso/backend/cpu/gemm"
@@ -24,7 +23,7 @@ func RunUpsampled(pool *par.Pool, level isa.Level, p *Problem, emit gemm.Emit) e
 	if err := p.check(); err != nil {
 		return err
 	}
-	u := upsamplings.Get().(*upsampling)
+	u := upsamplings.Get()
 	defer upsamplings.Put(u)
 	k := 4 * p.C
 	size := p.Weight.DType.Size()
@@ -67,7 +66,7 @@ type upsampling struct {
 	rows  [][]float32 // of each worker
 }
 
-var upsamplings = sync.Pool{New: func() any { return new(upsampling) }}
+var upsamplings par.Kept[upsampling]
 
 // sumWeights writes output channel o of the four phases' weights, each (O, 2, 2, C), phase elements apart.
 func sumWeights(dst []byte, phase int, p *Problem, o int, scratch []float32) {

@@ -2,7 +2,6 @@ package conv
 
 import (
 	"fmt"
-	"sync"
 	"unsafe"
 
 	"github.com/gesso-go/gesso/backend/cpu/gemm"
@@ -70,7 +69,7 @@ type reordered struct {
 	buffer  *[]uint32 // nil: the weight itself
 }
 
-var buffers = sync.Pool{New: func() any { return new([]uint32) }}
+var buffers par.Kept[[]uint32]
 
 // reorder brings w, (O, C, taps), into the order (O, taps, C).
 func reorder(pool *par.Pool, w gemm.Operand, o, c, taps int) reordered {
@@ -79,7 +78,7 @@ func reorder(pool *par.Pool, w gemm.Operand, o, c, taps int) reordered {
 	if taps == 1 || c == 1 {
 		return reordered{operand: w}
 	}
-	buf := buffers.Get().(*[]uint32)
+	buf := buffers.Get()
 	size := w.DType.Size()
 	words := (o*k*size + 3) / 4
 	if cap(*buf) < words {

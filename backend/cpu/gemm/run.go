@@ -1,7 +1,6 @@
 package gemm
 
 import (
-	"sync"
 	"unsafe"
 
 	"github.com/gesso-go/gesso/backend/cpu/par"
@@ -57,14 +56,14 @@ const (
 	fillRows   = 8       // of A, packed at once by a worker
 )
 
-var runs = sync.Pool{New: func() any {
+var runs = par.Kept[run]{New: func() *run {
 	r := &run{}
 	r.packFn, r.fillFn, r.blockFn = r.packStrip, r.fillStrip, r.blocks
 	return r
 }}
 
 func newRun(k *kernel, p *Problem, workers int) *run {
-	r := runs.Get().(*run)
+	r := runs.Get()
 	r.k, r.p = k, *p
 	for len(r.workers) < workers {
 		r.workers = append(r.workers, scratch{})
