@@ -24,12 +24,6 @@ func NewAdaLayerNorm(width, parts int) AdaLayerNorm {
 	return AdaLayerNorm{Linear: NewLinear(width, parts*width, true), parts: parts, width: width}
 }
 
-// Forward returns the modulated norm of x (B, N, D), made with the first two parts, and the remaining parts (B, 1, D);
-// temb is (B, D).
-func (a *AdaLayerNorm) Forward(x, temb engine.Value) (engine.Value, []engine.Value) {
-	return a.Apply(x, a.Linear.Forward(temb.Silu()))
-}
-
 // Ahead returns all parts side by side, (R, parts·D), for SiLU(temb) of any number of rows (R, D).
 func (a *AdaLayerNorm) Ahead(silu engine.Value) engine.Value { return ahead(&a.Block, &a.Linear, silu) }
 
@@ -38,7 +32,8 @@ func ahead(b *Block, l *Linear, silu engine.Value) engine.Value {
 	return b.Run(func(in []engine.Value) []engine.Value { return []engine.Value{l.Forward(in[0])} }, silu)[0]
 }
 
-// Apply is Forward with what Ahead returns, of x's rows: (B, parts·D).
+// Apply returns the modulated norm of x (B, N, D), made with the first two parts, and the remaining parts (B, 1, D); parts
+// is what Ahead returns, of x's rows: (B, parts·D).
 func (a *AdaLayerNorm) Apply(x, parts engine.Value) (engine.Value, []engine.Value) {
 	p := parts.Reshape(parts.Dim(0), 1, a.parts*a.width).Chunk(2, a.parts)
 	y := engine.LayerNorm(x, engine.Value{}, engine.Value{}, modulationEps).Modulate(p[1], p[0])
@@ -52,11 +47,10 @@ func (a *AdaLayerNorm) Apply(x, parts engine.Value) (engine.Value, []engine.Valu
 	return y, p[2:]
 }
 
-// ForwardDual is Forward for a layer of 9 parts, Diffusers' SD35AdaLayerNormZeroX: the norm modulated once for joint
-// attention and once, with the seventh and eighth part, for the second attention. The remaining parts are all from the
-// third on.
-func (a *AdaLayerNorm) ForwardDual(x, temb engine.Value) (joint, second engine.Value, rest []engine.Value) {
-	p := a.Linear.Forward(temb.Silu()).Reshape(temb.Dim(0), 1, a.parts*a.width).Chunk(2, a.parts)
+// ApplyDual is Apply for a layer of 9 parts, Diffusers' SD35AdaLayerNormZeroX: the norm modulated once for joint attention
+// and once, with the seventh and eighth part, for the second attention. The remaining parts are all from the third on.
+func (a *AdaLayerNorm) ApplyDual(x, parts engine.Value) (joint, second engine.Value, rest []engine.Value) {
+	p := parts.Reshape(parts.Dim(0), 1, a.parts*a.width).Chunk(2, a.parts)
 	n := engine.LayerNorm(x, engine.Value{}, engine.Value{}, modulationEps)
 	joint, second = n.Modulate(p[1], p[0]), n.Modulate(p[7], p[6])
 	if eng := x.Engine(); eng != nil && eng.Tapping() {
@@ -84,11 +78,12 @@ func (a *AdaLayerNormContinuous) Forward(x, temb engine.Value) engine.Value {
 	return a.Apply(x, a.Linear.Forward(temb.Silu()))
 }
 
-// Ahead and Apply are as those of AdaLayerNorm.
+// Ahead is as AdaLayerNorm's.
 func (a *AdaLayerNormContinuous) Ahead(silu engine.Value) engine.Value {
 	return ahead(&a.Block, &a.Linear, silu)
 }
 
+// Apply is Forward with what Ahead returns, of x's rows: (B, 2·D).
 func (a *AdaLayerNormContinuous) Apply(x, parts engine.Value) engine.Value {
 	p := parts.Reshape(parts.Dim(0), 1, 2*a.width).Chunk(2, 2)
 	return a.Tap(engine.LayerNorm(x, engine.Value{}, engine.Value{}, a.Eps).Modulate(p[0], p[1]))

@@ -70,10 +70,11 @@ func sd3Network(t *testing.T, folder string, h, w int) network {
 	up := func(eng *engine.Engine, shape ...int) engine.Value { return eng.Upload(wave(t, tensor.BF16, shape...)) }
 	return network{m, tensor.Shape{2, c.InChannels, 2 * h, 2 * w},
 		func(eng *engine.Engine) []engine.Value {
-			return []engine.Value{up(eng, 2, 20, c.JointDim), up(eng, 2, c.PooledDim), eng.Upload(tensor.FromFloat32([]float32{500, 500}, 2))}
+			in := []engine.Value{up(eng, 2, 20, c.JointDim), eng.Upload(tensor.FromInt32([]int32{0, 1}, 2))}
+			return append(in, m.Modulation(sd3.Conditions{Pooled: up(eng, 2, c.PooledDim), Timestep: eng.Upload(wave(t, tensor.F32, 2))})...)
 		},
 		func(latents engine.Value, in []engine.Value) engine.Value {
-			return m.Forward(sd3.Inputs{Hidden: latents, Text: in[0], Pooled: in[1], Timestep: in[2]})
+			return m.Forward(sd3.Inputs{Hidden: latents, Text: in[0], Rows: in[1], Modulation: in[2:]})
 		}}
 }
 

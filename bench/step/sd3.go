@@ -37,14 +37,21 @@ func sd3Network(o *Options, layers []int, c sd3.Config) (*network, error) {
 		return nil, err
 	}
 	m := sd3.New(c)
+	rows := make([]int32, o.Batch)
+	for i := range rows {
+		rows[i] = int32(i)
+	}
 	return &network{
 		model: m, class: "SD3Transformer2DModel", config: c, tokens: o.text(sd3Text) + h*w/4,
 		inputs: []*tensor.Array{
 			wave(o.DType, o.Batch, c.InChannels, h, w), wave(o.DType, o.Batch, o.text(sd3Text), c.JointDim), wave(o.DType, o.Batch, c.PooledDim),
-			wave(tensor.F32, o.Batch),
+			wave(tensor.F32, o.Batch), tensor.FromInt32(rows, o.Batch),
 		},
 		forward: func(in []engine.Value) []engine.Value {
-			return []engine.Value{m.Forward(sd3.Inputs{Hidden: in[0], Text: in[1], Pooled: in[2], Timestep: in[3]})}
+			return []engine.Value{m.Forward(sd3.Inputs{
+				Hidden: in[0], Text: in[1], Rows: in[4],
+				Modulation: m.Modulation(sd3.Conditions{Pooled: in[2], Timestep: in[3]}),
+			})}
 		},
 	}, nil
 }

@@ -22,7 +22,7 @@ func Transformer(t *testing.T, folder, variant, tensors string, d tensor.DType, 
 	build func() any, forward func(model any, eng *engine.Engine, in map[string]*tensor.Array) engine.Value) {
 	t.Helper()
 	in := Tensors(t, filepath.Join(tensors, "tensors.safetensors"))
-	for _, mode := range []engine.Mode{engine.Strict, engine.Compiled} {
+	for _, mode := range []engine.Mode{engine.Strict, engine.Fused, engine.Compiled} {
 		t.Run(filepath.Base(tensors)+"/"+mode.String(), func(t *testing.T) {
 			client, err := cpu.New(cpu.Options{})
 			if err != nil {

@@ -50,23 +50,32 @@ func newBlock(c *Config, layer int) *Block {
 	return b
 }
 
-// Forward advances img (B, N, D) and txt (B, L, D) by one block; temb is (B, D). The last block returns txt as it is.
-func (b *Block) Forward(img, txt, temb engine.Value) (engine.Value, engine.Value) {
+// ahead returns the modulation of the picture's and the text's norm, (R, parts·D), for SiLU(temb) (R, D).
+func (b *Block) ahead(silu engine.Value) []engine.Value {
+	if b.NormTxt == nil {
+		return []engine.Value{b.Norm.Ahead(silu), b.NormTxtLast.Ahead(silu)}
+	}
+	return []engine.Value{b.Norm.Ahead(silu), b.NormTxt.Ahead(silu)}
+}
+
+// Forward advances img (B, N, D) and txt (B, L, D) by one block; forImg and forTxt are the norms' modulation, of which
+// rows (B) are used. The last block returns txt as it is.
+func (b *Block) Forward(img, txt, forImg, forTxt, rows engine.Value) (engine.Value, engine.Value) {
 	out := b.Run(func(in []engine.Value) []engine.Value {
-		img, txt, temb := in[0], in[1], in[2]
+		img, txt, forImg, forTxt := in[0], in[1], in[2].Gather(in[4]), in[3].Gather(in[4])
 		var xi, xi2 engine.Value
 		var mi []engine.Value
 		if b.Attn2 != nil {
-			xi, xi2, mi = b.Norm.ForwardDual(img, temb)
+			xi, xi2, mi = b.Norm.ApplyDual(img, forImg)
 		} else {
-			xi, mi = b.Norm.Forward(img, temb)
+			xi, mi = b.Norm.Apply(img, forImg)
 		}
 		var xt engine.Value
 		var mt []engine.Value
 		if b.NormTxt != nil {
-			xt, mt = b.NormTxt.Forward(txt, temb)
+			xt, mt = b.NormTxt.Apply(txt, forTxt)
 		} else {
-			xt = b.NormTxtLast.Forward(txt, temb)
+			xt = b.NormTxtLast.Apply(txt, forTxt)
 		}
 		ai, at := b.Attn.Forward(xi, xt)
 
@@ -84,7 +93,7 @@ func (b *Block) Forward(img, txt, temb engine.Value) (engine.Value, engine.Value
 		txt = txt.Add(mt[gateMLP].Mul(b.FFTxt.Forward(b.TapChild("norm2_context", b.norm2.Forward(txt)).Modulate(mt[scaleMLP], mt[shiftMLP]))))
 		b.TapAll(txt, img)
 		return []engine.Value{img, txt}
-	}, img, txt, temb)
+	}, img, txt, forImg, forTxt, rows)
 	if len(out) < 2 {
 		return out[0], txt
 	}

@@ -5,7 +5,8 @@
 //
 //	m := sd3.New(sd3.Defaults())
 //	err := nn.Bind(m, params, "transformer")
-//	velocity := m.Forward(sd3.Inputs{Hidden: latents, Text: embeds, Pooled: pooled, Timestep: t})
+//	mod := m.Modulation(sd3.Conditions{Pooled: pooled, Timestep: timesteps}) // of many steps
+//	velocity := m.Forward(sd3.Inputs{Hidden: latents, Text: embeds, Modulation: mod, Rows: rows})
 package sd3
 
 import (

@@ -44,11 +44,18 @@ func TestTransformerAgreesWithDiffusers(t *testing.T) {
 			func() any { return sd3.New(config) },
 			func(model any, eng *engine.Engine, in map[string]*tensor.Array) engine.Value {
 				get := func(name string) engine.Value { return eng.Upload(in[name]).Convert(c.dtype) }
-				return model.(*sd3.Model).Forward(sd3.Inputs{
-					Hidden:   get("transformer.call0.in.hidden_states"),
-					Text:     engine.Concat(0, get("negative_prompt_embeds"), get("prompt_embeds")),
-					Pooled:   get("transformer.call0.in.pooled_projections"),
-					Timestep: eng.Upload(in["transformer.call0.in.timestep"]),
+				m, timestep := model.(*sd3.Model), in["transformer.call0.in.timestep"]
+				rows := make([]int32, timestep.Shape[0])
+				for i := range rows {
+					rows[i] = int32(i)
+				}
+				return m.Forward(sd3.Inputs{
+					Hidden: get("transformer.call0.in.hidden_states"),
+					Text:   engine.Concat(0, get("negative_prompt_embeds"), get("prompt_embeds")),
+					Modulation: m.Modulation(sd3.Conditions{
+						Pooled: get("transformer.call0.in.pooled_projections"), Timestep: eng.Upload(timestep),
+					}),
+					Rows: eng.Upload(tensor.FromInt32(rows, len(rows))),
 				})
 			})
 	}

@@ -62,27 +62,44 @@ func (p *PatchEmbed) Forward(latents engine.Value) engine.Value {
 	return p.Tap(x.Reshape(b, h*w, d).Add(table.Reshape(1, h*w, d)))
 }
 
+// Conditions are what modulates the norms, in rows: those of a call, or of many calls to come.
+type Conditions struct {
+	Pooled   engine.Value // pooled prompt embeddings (R, pooled_projection_dim)
+	Timestep engine.Value // in [0, 1000], (R) in f32: not rounded, unlike in FLUX
+}
+
+// Modulation returns what each norm makes of the conditions, (R, parts·D): the picture's and the text's of each block, and
+// the last norm's. It is a third of the model's weights and takes as long as reading them, for one row or for several.
+func (m *Model) Modulation(c Conditions) []engine.Value {
+	silu := m.TimeText.Forward(c.Timestep, engine.Value{}, c.Pooled).Silu() // (R, D)
+	var out []engine.Value
+	for _, b := range m.Blocks {
+		out = append(out, b.ahead(silu)...)
+	}
+	return append(out, m.NormOut.Ahead(silu))
+}
+
 // Inputs of one call.
 type Inputs struct {
-	Hidden   engine.Value // latents (B, in_channels, H, W)
-	Text     engine.Value // prompt embeddings (B, L, joint_attention_dim)
-	Pooled   engine.Value // pooled prompt embeddings (B, pooled_projection_dim)
-	Timestep engine.Value // in [0, 1000], (B) in f32: not rounded, unlike in FLUX
-	Skip     []int        // blocks that are left out (skip-layer guidance)
+	Hidden     engine.Value   // latents (B, in_channels, H, W)
+	Text       engine.Value   // prompt embeddings (B, L, joint_attention_dim)
+	Modulation []engine.Value // as Model.Modulation returns it
+	Rows       engine.Value   // those of Modulation that belong to the call (B), integers
+	Skip       []int          // blocks that are left out (skip-layer guidance)
 }
 
 // Forward returns the predicted velocity (B, out_channels, H, W).
 func (m *Model) Forward(in Inputs) engine.Value {
 	c := &m.Config
-	img := m.PosEmbed.Forward(in.Hidden) // (B, N, D)
-	temb := m.TimeText.Forward(in.Timestep, engine.Value{}, in.Pooled)
+	img := m.PosEmbed.Forward(in.Hidden)      // (B, N, D)
 	txt := m.ContextEmbedder.Forward(in.Text) // (B, L, D)
 	for i, b := range m.Blocks {
 		if !slices.Contains(in.Skip, i) {
-			img, txt = b.Forward(img.Donate(), txt.Donate(), temb)
+			img, txt = b.Forward(img.Donate(), txt.Donate(), in.Modulation[2*i], in.Modulation[2*i+1], in.Rows)
 		}
 	}
-	x := m.ProjOut.Forward(m.NormOut.Forward(img, temb)) // (B, N, p·p·C)
+	last := in.Modulation[2*len(m.Blocks)].Gather(in.Rows)
+	x := m.ProjOut.Forward(m.NormOut.Apply(img, last)) // (B, N, p·p·C)
 	b, p, o := x.Dim(0), c.PatchSize, c.Out()
 	h, w := in.Hidden.Dim(2)/p, in.Hidden.Dim(3)/p
 	x = x.Reshape(b, h, w, p, p, o).Transpose(0, 5, 1, 3, 2, 4) // (B, C, h, p, w, p)
