@@ -26,6 +26,10 @@ func Options(c Chip, kernels bool) stablehlo.Options {
 				return writeNormRope
 			case normModulateAttr:
 				return writeNormModulate
+			case unsetAttr:
+				return func(w *stablehlo.Writer, n *graph.Node, _ []stablehlo.Value) (stablehlo.Value, error) {
+					return w.Op(n.Type, "stablehlo.custom_call @AllocateBuffer() : () -> %s", stablehlo.TypeText(n.Type)), nil
+				}
 			}
 			return nil
 		},

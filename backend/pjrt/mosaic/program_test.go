@@ -69,6 +69,46 @@ func TestLayout(t *testing.T) {
 	}
 }
 
+// Products that are joined along the sequence are written into one value; other values are joined.
+func TestJoin(t *testing.T) {
+	const text, picture, heads, size, width = 32, 160, 2, 128, 64
+	in := func(i int, shape ...int) *graph.Node {
+		return graph.NewInput(i, graph.Type{DType: tensor.BF16, Shape: shape})
+	}
+	inputs := []*graph.Node{in(0, 1, text, width), in(1, 1, picture, width), in(2, heads*size, width), in(3, 1, text, heads*size), in(4, 1, picture, heads*size)}
+	for _, products := range []bool{true, false} {
+		b := &graph.Builder{}
+		parts := inputs[3:]
+		if products {
+			parts = []*graph.Node{b.Make(graph.Linear, graph.LinearAttr{}, inputs[0], inputs[2]), b.Make(graph.Linear, graph.LinearAttr{}, inputs[1], inputs[2])}
+		}
+		out := b.Make(graph.Concatenate, graph.ConcatenateAttr{Axis: 1}, b.Reshape(parts[0], 1, text, heads, size), b.Reshape(parts[1], 1, picture, heads, size))
+		if b.Err != nil {
+			t.Fatal(b.Err)
+		}
+		g, err := graph.New("join", inputs, []*graph.Node{out})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, kernels := range []bool{true, false} {
+			program, err := stablehlo.Text(g, Options(chips[0], kernels))
+			if err != nil {
+				t.Fatal(err)
+			}
+			updates, want := strings.Count(program, "dynamic_update_slice"), 0
+			if kernels && products {
+				want = 2
+			}
+			if updates != want || strings.Contains(program, "concatenate") != (want == 0) {
+				t.Errorf("kernels %v, products %v:\n%s", kernels, products, program)
+			}
+			if want > 0 && !strings.Contains(program, "constant dense<32> : tensor<i32>") {
+				t.Errorf("the second part doesn't begin at row 32:\n%s", program)
+			}
+		}
+	}
+}
+
 // Blocks of scores fit the chip's own memory, whatever the sizes.
 func TestGroups(t *testing.T) {
 	for _, s := range [][3]int{{24, 4608, 4608}, {24, 16896, 16896}, {1, 16384, 16384}, {1, 65536, 65536}, {48, 4608, 512}, {5, 77, 77}, {1, 1, 1}} {
