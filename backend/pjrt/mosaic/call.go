@@ -106,12 +106,12 @@ func attentionKernel(s attentionShape) *kernel {
 
 // normRopeKernel returns the kernel with its operands: x, the weight, cos and sin of tableRows rows.
 func normRopeKernel(s normRopeShape, tableRows int) *kernel {
-	x, table := typeOf(tensor.BF16, s.rows, s.heads*s.headSize), typeOf(tensor.F32, tableRows, s.headSize)
+	x, table := typeOf(tensor.BF16, max(s.rows, s.total), s.heads*s.headSize), typeOf(tensor.F32, tableRows, s.headSize)
 	n := int64(s.rows) * int64(s.heads)
 	return &kernel{
 		name: "gesso_norm_rope", body: normRopeBody(s),
 		operands: []graph.Type{x, typeOf(tensor.BF16, 1, s.headSize), table, table}, result: x,
-		cost: cost{Flops: 8 * n * int64(s.headSize), Transcendentals: n, Bytes: int64(2*x.Bytes() + 8*s.rows*s.headSize)},
+		cost: cost{Flops: 8 * n * int64(s.headSize), Transcendentals: n, Bytes: 4*n*int64(s.headSize) + int64(8*s.rows*s.headSize)},
 		vmem: 32 << 20, inPlace: true,
 	}
 }

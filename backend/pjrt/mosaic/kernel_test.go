@@ -161,6 +161,32 @@ func TestNormRope(t *testing.T) {
 	}
 }
 
+// Norm and rotation of a part leave the other parts as they are.
+func TestNormRopePart(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	s := normRopeShape{heads: 2, headSize: 128, rows: 256, total: 400, start: 1, block: 128, offset: 1, eps: 1e-6, scale: 1}
+	x, w := random(r, "bf16", 2, s.total, 256), random(r, "bf16", 1, 1, 128)
+	c, sn := random(r, "f32", 1, s.total, 128), random(r, "f32", 1, s.total, 128)
+	for i := 0; i < len(c.v); i += 2 {
+		c.v[i+1], sn.v[i+1] = c.v[i], sn.v[i]
+	}
+	before := append([]float64(nil), x.v...)
+	want := normRopeReference(x, w, c, sn, s.heads, 128, 0, s.eps, s.scale)
+	got := execute(t, normRopeBody(s), nil, []cell{x, w, c, sn, x})
+	const from, to = 128 * 256, 384 * 256
+	if e := compare(got.v[from:to], want[from:to]); e > 3e-3 {
+		t.Errorf("relative error %.3g", e)
+	}
+	for i, v := range got.v {
+		if (i < from || i >= to) && v != before[i] {
+			t.Fatalf("row %d was written", i/256)
+		}
+	}
+	if k := normRopeKernel(s, s.total); k.result.Shape[0] != s.total || !k.operands[0].Equal(k.result) {
+		t.Errorf("operand %s, result %s", k.operands[0], k.result)
+	}
+}
+
 // The text normalises rows and modulates them.
 func TestNormModulate(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))

@@ -85,6 +85,9 @@ func writeNormRope(w *stablehlo.Writer, n *graph.Node, in []stablehlo.Value) (st
 	s := normRopeShape{
 		heads: heads, headSize: d, rows: rows, block: min(normRopeRows, ceil(rows, 16)*16), eps: a.norm.Eps, roundFirst: a.norm.RoundFirst, scale: a.scale,
 	}
+	if a.rows > 0 {
+		s.rows, s.block, s.total, s.start = a.rows, normRopeRows, rows, a.first/normRopeRows
+	}
 	cos, sin := in[2], in[3]
 	if a.first%s.block == 0 {
 		s.offset = a.first / s.block

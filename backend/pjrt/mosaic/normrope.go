@@ -4,6 +4,8 @@ package mosaic
 type normRopeShape struct {
 	heads, headSize int
 	rows            int
+	total           int     // rows of x and of the result, if more than those that are worked on
+	start           int     // blocks of x before the first row that is worked on
 	block           int     // rows of a block
 	offset          int     // blocks of the tables before the first row's
 	eps             float64 // of the norm
@@ -68,7 +70,7 @@ func normRopeBody(s normRopeShape) string {
 	e.line("\"stable_mosaic.scf.yield\"() : () -> ()")
 	e.indent--
 	e.line("}) : (i32, i32, i32) -> ()")
-	block := window{rows: s.block, lanes: width, element: "bf16", block: "%i, %z"}
+	block := window{rows: s.block, lanes: width, element: "bf16", block: "%i, %z", offset: s.start}
 	table := window{rows: s.block, lanes: d, element: "f32", block: "%i, %z", offset: s.offset}
 	return e.module([]string{"i"}, []int{ceil(s.rows, s.block)}, nil, []string{"x", "w", "c", "s", "o"},
 		[]window{block, {rows: 1, lanes: d, element: "bf16", block: "%z, %z"}, table, table, block})

@@ -109,6 +109,46 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+// Norm and rotation of joined products work in the value that the products are written into, if its parts begin where a
+// block of the kernel does; otherwise their results are joined.
+func TestJoinedNorms(t *testing.T) {
+	const picture, heads, size, width = 160, 2, 128, 64
+	for _, first := range []int{normRopeRows, 2 * normRopeRows, 32} {
+		in := func(i int, d tensor.DType, shape ...int) *graph.Node {
+			return graph.NewInput(i, graph.Type{DType: d, Shape: shape})
+		}
+		inputs := []*graph.Node{
+			in(0, tensor.BF16, 1, first, width), in(1, tensor.BF16, 1, picture, width), in(2, tensor.BF16, heads*size, width), in(3, tensor.BF16, size),
+			in(4, tensor.F32, first+picture, size), in(5, tensor.F32, first+picture, size),
+		}
+		b := &graph.Builder{}
+		normed := func(x *graph.Node) *graph.Node {
+			h := b.Reshape(b.Make(graph.Linear, graph.LinearAttr{}, x, inputs[2]), 1, x.Shape[1], heads, size)
+			return b.Make(graph.RMSNorm, graph.RMSNormAttr{Eps: 1e-6, Weight: true}, h, inputs[3])
+		}
+		x := b.Make(graph.Concatenate, graph.ConcatenateAttr{Axis: 1}, normed(inputs[0]), normed(inputs[1]))
+		out := b.Make(graph.Rope, graph.RopeAttr{}, x, inputs[4], inputs[5])
+		if b.Err != nil {
+			t.Fatal(b.Err)
+		}
+		g, err := graph.New("norms", inputs, []*graph.Node{out})
+		if err != nil {
+			t.Fatal(err)
+		}
+		program, err := stablehlo.Text(g, Options(chips[0], true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		joins, want := strings.Count(program, "concatenate"), 0
+		if first%normRopeRows != 0 {
+			want = 1
+		}
+		if joins != want || strings.Count(program, `kernel_name = "gesso_norm_rope"`) != 2 || strings.Count(program, "dynamic_update_slice") != 2*(1-want) {
+			t.Errorf("text of %d rows:\n%s", first, program)
+		}
+	}
+}
+
 // Blocks of scores fit the chip's own memory, whatever the sizes.
 func TestGroups(t *testing.T) {
 	for _, s := range [][3]int{{24, 4608, 4608}, {24, 16896, 16896}, {1, 16384, 16384}, {1, 65536, 65536}, {48, 4608, 512}, {5, 77, 77}, {1, 1, 1}} {

@@ -20,6 +20,7 @@ type normRopeAttr struct {
 	norm  graph.RMSNormAttr
 	scale float64
 	first int // row of the tables that belongs to x's first
+	rows  int // from row first of x on, the others are left as they are; 0 for all of x
 }
 
 // normModulateAttr is the attribute of a modulation whose first operand is what the norm takes.
@@ -42,7 +43,7 @@ func (a attentionAttr) AppendKey(b []byte) []byte {
 }
 func (a normModulateAttr) AppendKey(b []byte) []byte { return appendFloats(append(b, 'm'), a.eps) }
 func (a normRopeAttr) AppendKey(b []byte) []byte {
-	return appendFloats(a.norm.AppendKey(append(b, 'm')), a.scale, float64(a.first))
+	return appendFloats(a.norm.AppendKey(append(b, 'm')), a.scale, float64(a.first), float64(a.rows))
 }
 
 // rewriter puts what the kernels compute into single nodes.
@@ -55,8 +56,7 @@ type rewriter struct {
 }
 
 // rewrite returns g with attention, and norm and rotation of queries and keys, as nodes that the kernels write. Parts of a
-// sequence that are joined are joined after their norm and rotation, as matrices of rows: a join of heads would be a copy
-// into another layout.
+// sequence are joined as matrices of rows: a join of heads would be a copy into another layout.
 func (r *rewriter) rewrite(g *graph.Graph) (*graph.Graph, error) {
 	r.users, r.at = map[*graph.Node][]*graph.Node{}, map[*graph.Node]*graph.Node{}
 	for _, n := range g.Nodes {
@@ -206,7 +206,8 @@ func (r *rewriter) foldable(q *graph.Node) bool {
 	return a != nil && a.Op == graph.Attention && a.In[0] == q && a.In[1] != q && a.In[2] != q && r.attends(a) && r.covers(a)
 }
 
-// rope writes norm and rotation of each part, joined as rows.
+// rope writes norm and rotation of each part: in place, within the one value that products are written into, or else joined as
+// rows.
 func (r *rewriter) rope(n *graph.Node) *graph.Node {
 	parts := r.parts(n)
 	if parts == nil {
@@ -217,11 +218,23 @@ func (r *rewriter) rope(n *graph.Node) *graph.Node {
 		scale = r.users[n][0].Attr.(graph.AttentionAttr).Scale * math.Log2E
 	}
 	cos, sin := r.new(n.In[1]), r.new(n.In[2])
+	if len(parts) > 1 && r.inBlocks(parts) {
+		x := r.beneath(n.Type, parts, func(p *graph.Node) *graph.Node { return p.In[0].In[0] })
+		first := 0
+		for _, p := range parts {
+			x = &graph.Node{
+				Op: graph.Rope, Attr: normRopeAttr{p.Attr.(graph.RMSNormAttr), scale, first, p.Shape[1]},
+				In: []*graph.Node{x, r.new(p.In[1]), cos, sin}, Type: n.Type,
+			}
+			first += p.Shape[1]
+		}
+		return x
+	}
 	rows := make([]*graph.Node, len(parts))
 	first := 0
 	for i, p := range parts {
 		rows[i] = &graph.Node{
-			Op: graph.Rope, Attr: normRopeAttr{p.Attr.(graph.RMSNormAttr), scale, first},
+			Op: graph.Rope, Attr: normRopeAttr{p.Attr.(graph.RMSNormAttr), scale, first, 0},
 			In: []*graph.Node{r.new(p.In[0]), r.new(p.In[1]), cos, sin}, Type: p.Type,
 		}
 		first += p.Shape[1]
@@ -242,19 +255,43 @@ func (r *rewriter) join(n *graph.Node) *graph.Node {
 			return nil
 		}
 		parts[i] = r.new(p)
-		products = products && p.In[0].Op == graph.Linear && len(r.users[p]) == 1 && len(r.users[p.In[0]]) == 1
+		products = products && r.product(p)
 	}
 	if !products {
 		return r.joined(parts)
 	}
-	s := n.Shape
-	out := &graph.Node{Op: graph.Attention, Attr: unsetAttr{}, Type: graph.Type{DType: n.DType, Shape: tensor.Shape{s[0], s[1], s[2] * s[3]}}}
+	return r.beneath(n.Type, n.In, func(p *graph.Node) *graph.Node { return p.In[0] })
+}
+
+// beneath writes products (B, N, H·D), each of a part (B, N, H, D), beneath each other into one value of type t.
+func (r *rewriter) beneath(t graph.Type, parts []*graph.Node, product func(part *graph.Node) *graph.Node) *graph.Node {
+	s := t.Shape
+	out := &graph.Node{Op: graph.Attention, Attr: unsetAttr{}, Type: graph.Type{DType: t.DType, Shape: tensor.Shape{s[0], s[1], s[2] * s[3]}}}
 	at := 0
-	for i, p := range n.In {
-		out = r.make(graph.DynamicUpdate, nil, out, r.new(p.In[0]), index(0), index(at), index(0))
-		at += parts[i].Shape[1]
+	for _, p := range parts {
+		out = r.make(graph.DynamicUpdate, nil, out, r.new(product(p)), index(0), index(at), index(0))
+		at += p.Shape[1]
 	}
 	return r.make(graph.Reshape, graph.ReshapeAttr{Shape: s}, out)
+}
+
+// product reports whether p is heads (B, N, H, D) of a product (B, N, H·D) that nobody else uses.
+func (r *rewriter) product(p *graph.Node) bool {
+	return p.Op == graph.Reshape && p.In[0].Op == graph.Linear && len(p.In[0].Shape) == 3 && p.In[0].Shape[2] == p.Shape[2]*p.Shape[3] &&
+		len(r.users[p]) == 1 && len(r.users[p.In[0]]) == 1
+}
+
+// inBlocks reports whether norm and rotation of parts can work within one value: each is a product, used once, and begins
+// where a block of the kernel does.
+func (r *rewriter) inBlocks(parts []*graph.Node) bool {
+	first := 0
+	for _, p := range parts {
+		if p.Shape[0] != 1 || first%normRopeRows != 0 || len(r.users[p]) != 1 || !r.product(p.In[0]) {
+			return false
+		}
+		first += p.Shape[1]
+	}
+	return true
 }
 
 // joined concatenates values (B, N, H, D) along N through (B, N, H·D).
