@@ -234,7 +234,7 @@ func (r *run) block(worker, m0, m, n0, n int) {
 			if r.panels != nil && j+k.cols < n {
 				next = r.panelB(s, n0+j+k.cols, w)[:min(r.wordBlock, r.words-w)*k.cols]
 			}
-			r.panel(c[j:], ldc, a, r.panelB(s, n0+j, w), next, padded, w)
+			r.panel(c[j:], ldc, a, r.panelB(s, n0+j, w), next, padded, w, r.a != nil && j == 0)
 		}
 	}
 	s.filled = r.oneRow
@@ -258,9 +258,10 @@ func (r *run) panelB(s *scratch, col, w int) []uint32 {
 	return s.panel
 }
 
-// panel multiplies the rows of a with a panel, or adds to c after the first block of K. The first two tiles fetch the next
-// panel, if there is one, from memory.
-func (r *run) panel(c []float32, ldc int, a, b, next []uint32, rows, w int) {
+// panel multiplies the rows of a with a panel, or adds to c after the first block of K. Meanwhile, far tells that a is not
+// in this worker's cache and each tile fetches the rows of the one after it; the first two tiles without such rows fetch the
+// next panel, if there is one.
+func (r *run) panel(c []float32, ldc int, a, b, next []uint32, rows, w int, far bool) {
 	kw, acc := min(r.wordBlock, r.words-w), min(w, 1)
 	lda := uintptr(r.strideA) * 4
 	if r.k.panel != nil {
@@ -272,7 +273,9 @@ func (r *run) panel(c []float32, ldc int, a, b, next []uint32, rows, w int) {
 	for _, t := range r.k.tiles {
 		for ; rows-i >= t.rows; i += t.rows {
 			var fetch *uint32
-			if len(next) > 0 {
+			if far && i+t.rows < rows {
+				fetch = &a[(i+t.rows)*r.strideA]
+			} else if len(next) > 0 {
 				fetch = &next[0]
 				next = next[min(half, len(next)):]
 			}
@@ -305,6 +308,7 @@ func aligned(n int) []uint32 {
 		return nil
 	}
 	s := make([]uint32, n+15)
+	adviseHuge(s)
 	skip := int(-uintptr(unsafe.Pointer(&s[0])) % 64 / 4)
 	return s[skip : skip+n : skip+n]
 }
