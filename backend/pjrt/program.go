@@ -50,6 +50,9 @@ func (o Options) Program(g *graph.Graph, devices ...int) (*Program, error) {
 	}
 	p := &Program{Name: g.Name, Text: []byte(text)}
 	p.Options = capi.CompileOptions{Devices: devices, Flags: maps.Clone(flags), Shardy: strings.Contains(text, "sdy.")}
+	if s := o.Text.Shards; s != nil {
+		p.Options.Partitions, p.Options.SPMD = s.Devices, true
+	}
 	if single(g) {
 		p.Options.Effort = strictEffort
 	}

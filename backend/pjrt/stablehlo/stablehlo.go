@@ -38,6 +38,9 @@ type Options struct {
 	// Kernel returns what writes a composite node in a way of its own, or nil for its decomposition.
 	Kernel func(n *graph.Node) Kernel
 
+	// Shards, if set, divides the program among devices. The compiler's partitioner derives the rest from its inputs.
+	Shards *Shards
+
 	// Rewrite, if set, changes a graph before it is written. Inputs and outputs must stay as they are.
 	Rewrite func(g *graph.Graph) (*graph.Graph, error)
 
@@ -77,8 +80,9 @@ func Text(g *graph.Graph, o Options) (string, error) {
 	}
 
 	var b strings.Builder
-	fmt.Fprintf(&b, "module @%s {\n", symbol(g.Name))
-	fmt.Fprintf(&b, "  func.func public @main(%s)%s {\n", strings.Join(params, ", "), results(types))
+	fmt.Fprintf(&b, "module @%s%s {\n", symbol(g.Name), o.Shards.module())
+	b.WriteString(o.Shards.declaration())
+	fmt.Fprintf(&b, "  func.func public @main(%s)%s {\n", strings.Join(params, ", "), o.Shards.results(g.Outputs, types))
 	b.WriteString(body.text.String())
 	b.WriteString(returns(names, types, "    "))
 	b.WriteString("  }\n")
@@ -93,6 +97,9 @@ func Text(g *graph.Graph, o Options) (string, error) {
 func attributes(g *graph.Graph, o Options) ([]string, error) {
 	lists := make([][]string, len(g.Inputs))
 	if err := donations(g, o, lists); err != nil {
+		return nil, err
+	}
+	if err := o.Shards.add(g, lists); err != nil {
 		return nil, err
 	}
 	text := make([]string, len(lists))

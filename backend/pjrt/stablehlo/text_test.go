@@ -105,6 +105,15 @@ var programs = map[string]program{
 		},
 		donated: []int{1, 2, 3},
 	},
+	"sharded": { // a column-wise and a row-wise linear layer; one input is donated, one is used by every device
+		in: []graph.Type{typ(tensor.F32, 2, 4), typ(tensor.F32, 8, 4), typ(tensor.F32, 8), typ(tensor.F32, 4, 8)},
+		build: func(b *graph.Builder, in []*graph.Node) []*graph.Node {
+			h := b.Make(graph.Linear, graph.LinearAttr{Bias: true}, in[0], in[1], in[2])
+			return []*graph.Node{b.Make(graph.Linear, graph.LinearAttr{}, h, in[3])}
+		},
+		donated: []int{0},
+		o:       Options{Shards: &Shards{Devices: 4, Inputs: []int{Whole, 0, 0, 1}}},
+	},
 	"convolution": {
 		in: []graph.Type{typ(tensor.F16, 1, 4, 4, 2), typ(tensor.F16, 3, 2, 3, 3), typ(tensor.F16, 3)},
 		build: func(b *graph.Builder, in []*graph.Node) []*graph.Node {
@@ -235,6 +244,21 @@ func TestDonationErrors(t *testing.T) {
 		g.Donated = []int{i}
 		if _, err := Text(g, Options{}); err == nil || !strings.HasPrefix(err.Error(), "stablehlo: graph g has no input") {
 			t.Errorf("%d: %v", i, err)
+		}
+	}
+}
+
+// What can't be divided is refused, by number and type.
+func TestShardErrors(t *testing.T) {
+	p := programs["sharded"]
+	for text, s := range map[string]Shards{
+		"3 of its 4 inputs": {4, []int{Whole, 0, 0}},
+		"among 0 devices":   {0, []int{Whole, 0, 0, 1}},
+		"input 1, f32[8 4], can't be divided among 3 devices along axis 0": {3, []int{Whole, 0, 0, 1}},
+		"input 2, f32[8], can't be divided among 4 devices along axis 1":   {4, []int{Whole, 0, 1, 1}},
+	} {
+		if _, err := Text(p.graph(t, "sharded"), Options{Shards: &s}); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%v: %v, expected %q", s, err, text)
 		}
 	}
 }
