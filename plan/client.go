@@ -37,6 +37,7 @@ type Program struct {
 	Stage     string // of the pipeline, where it ran first
 	Graph     *graph.Graph
 	Runs      map[string]int // by stage
+	Params    []string       // for each input the parameter that it first was, with its component, or ""
 	Weights   int64          // bytes of parameters that one run takes
 	Inputs    int64          // bytes of its other arguments
 	Outputs   int64
@@ -47,6 +48,8 @@ type Component struct {
 	Name    string
 	Weights int64 // bytes
 	Params  int64 // numbers
+
+	types map[string]graph.Type // of each parameter, by its name with the component's
 }
 
 func (r *recorder) Platform() string { return "plan" }
@@ -74,12 +77,13 @@ func (r *recorder) parameter(component, name string, t graph.Type) (backend.Buff
 		r.seen[full] = true
 		c := r.params[component]
 		if c == nil {
-			c = &Component{Name: component}
+			c = &Component{Name: component, types: map[string]graph.Type{}}
 			r.params[component] = c
 			r.order = append(r.order, component)
 		}
 		c.Weights += int64(t.Bytes())
 		c.Params += int64(t.Shape.Size())
+		c.types[full] = t
 	}
 	return &placeholder{t: t, component: component, name: full}, nil
 }
@@ -103,7 +107,7 @@ func (e *recorded) Run(args []backend.Buffer) ([]backend.Buffer, backend.Event, 
 	key := e.g.Fingerprint()
 	p := r.byKey[key]
 	if p == nil {
-		p = &Program{Graph: e.g, Runs: map[string]int{}, Stage: r.stage}
+		p = &Program{Graph: e.g, Runs: map[string]int{}, Stage: r.stage, Params: make([]string, len(args))}
 		var names []string
 		for i, a := range args {
 			b := a.(*placeholder)
@@ -113,6 +117,7 @@ func (e *recorded) Run(args []backend.Buffer) ([]backend.Buffer, backend.Event, 
 				continue
 			}
 			p.Weights += n
+			p.Params[i] = b.name
 			names = append(names, b.name)
 			if i == 0 || p.Component == "" {
 				p.Component = b.component

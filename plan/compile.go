@@ -15,6 +15,7 @@ import (
 	"github.com/gesso-go/gesso/backend/pjrt/aot"
 	"github.com/gesso-go/gesso/backend/pjrt/diskcache"
 	"github.com/gesso-go/gesso/backend/pjrt/mosaic"
+	"github.com/gesso-go/gesso/backend/pjrt/stablehlo"
 	"github.com/gesso-go/gesso/graph"
 )
 
@@ -114,7 +115,8 @@ func (t *Target) program(name string, write func(pjrt.Options) (*pjrt.Program, e
 type Compiled struct {
 	*Program
 	aot.Figures
-	Key    string // in the cache
+	Shards *stablehlo.Shards `json:"-"` // how it is divided among devices; the figures are of each
+	Key    string            // in the cache
 	Cached bool
 	Data   []byte `json:"-"`
 	Err    error  `json:"-"` // why it can't be compiled
@@ -152,12 +154,13 @@ func (t *Target) obtain(ctx context.Context, p *pjrt.Program, cache *diskcache.C
 }
 
 // Compile compiles the programs of a generation, several at a time, what takes longest first. A program that the compiler
-// refuses, for want of memory or because it crashes, has its error; the error that is returned is ctx's.
+// refuses, for want of memory or because it crashes, has its error; the error that is returned is ctx's. With tensor
+// parallelism the programs are those of its devices, without kernels.
 func (t *Target) Compile(ctx context.Context, g *Generation, o Options) ([]*Compiled, error) {
 	all := make([]*Compiled, len(g.Programs))
 	order := make([]int, len(all))
 	for i, p := range g.Programs {
-		all[i], order[i] = &Compiled{Program: p}, i
+		all[i], order[i] = &Compiled{Program: p, Shards: p.Shards(g.Request.Placement.TP)}, i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return weight(g.Programs[b].Graph) - weight(g.Programs[a].Graph) })
 	workers := o.Workers
@@ -206,8 +209,18 @@ func weight(g *graph.Graph) int {
 }
 
 func (t *Target) one(ctx context.Context, c *Compiled, cache *diskcache.Cache) error {
-	write := func(o pjrt.Options) (*pjrt.Program, error) { return o.Program(c.Graph, 0) }
-	p, err := t.program(c.Name, write, t.Kernels)
+	devices := []int{0}
+	if c.Shards != nil {
+		devices = make([]int, c.Shards.Devices)
+		for d := range devices {
+			devices[d] = d
+		}
+	}
+	write := func(o pjrt.Options) (*pjrt.Program, error) {
+		o.Text.Shards = c.Shards
+		return o.Program(c.Graph, devices...)
+	}
+	p, err := t.program(c.Name, write, t.Kernels && c.Shards == nil) // the partitioner can't divide a kernel
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Name, err)
 	}

@@ -65,11 +65,16 @@ type Choice struct {
 // part is a model or a program: its weights, and what it needs beside them.
 type part struct{ weights, working int64 }
 
-type needs struct{ models, programs []part }
+// needs are those of one of several devices that share each weight.
+type needs struct {
+	models, programs []part
+	devices          int64
+}
 
-// of returns the bytes of a device. Only weights are divided among devices: that activations are too is not counted on.
+// of returns the bytes of a device. Where more devices than n's share the weights, only these become smaller: that
+// activations are divided too is not counted on.
 func (n needs) of(p Placement) (weights, need int64) {
-	ways := p.ways()
+	ways := p.ways() / n.devices
 	share := func(w int64) int64 { return (w + ways - 1) / ways }
 	switch p.Offload {
 	case ByModel:
@@ -91,7 +96,8 @@ func (n needs) of(p Placement) (weights, need int64) {
 	return weights, need
 }
 
-// place judges the placement that was asked for, and all others. They come in the order in which they are worth trying:
+// place judges the placement that was asked for, and all others, or those with as many devices to a weight if programs were
+// compiled for several. They come in the order in which they are worth trying:
 // what costs the least time first.
 func (r *Report) place(asked Placement, n needs) {
 	choose := func(p Placement) *Choice {
@@ -105,6 +111,9 @@ func (r *Report) place(asked Placement, n needs) {
 	all = append(all, Placement{Offload: ByBlock})
 	for tp := 2; tp <= r.Devices; tp *= 2 {
 		all = append(all, Placement{ByBlock, tp})
+	}
+	if n.devices > 1 {
+		all = slices.DeleteFunc(all, func(p Placement) bool { return p.ways() != n.devices })
 	}
 	for _, p := range all {
 		r.Choices = append(r.Choices, *choose(p))

@@ -4,7 +4,7 @@ import "testing"
 
 // Two models of 100 and 60, which need 10 and 20 beside; programs of 30 and 8 with 10 and 20.
 func TestPlacements(t *testing.T) {
-	n := needs{[]part{{100, 10}, {60, 20}}, []part{{30, 10}, {8, 20}}}
+	n := needs{[]part{{100, 10}, {60, 20}}, []part{{30, 10}, {8, 20}}, 1}
 	for p, want := range map[Placement][2]int64{
 		{}:                        {160, 180},
 		{TP: 1}:                   {160, 180},
@@ -31,6 +31,12 @@ func TestPlacements(t *testing.T) {
 	}
 	r := &Report{Memory: 110, Devices: 1}
 	if r.place(Placement{Offload: ByModel}, n); !r.Fits || r.Need != 110 || len(r.Choices) != 3 || r.Choices[0].Estimate || !r.Choices[1].Estimate {
+		t.Errorf("%+v", r)
+	}
+	// Figures of programs for two devices are taken as they are, and judge no other number.
+	n.devices = 2
+	r = &Report{Memory: 110, Devices: 4}
+	if r.place(Placement{TP: 2}, n); r.Fits || r.Need != 180 || r.Change != "tensor parallelism over 2, offload model by model" || len(r.Choices) != 3 {
 		t.Errorf("%+v", r)
 	}
 	if (Placement{Offload: "disk"}).Check() == nil || (Placement{TP: -1}).Check() == nil || (Placement{ByBlock, 2}).Check() != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/gesso-go/gesso/backend/pjrt/aot"
+	"github.com/gesso-go/gesso/backend/pjrt/hlo"
 )
 
 // Report is what a generation needs on a topology.
@@ -58,9 +59,18 @@ type ProgramReport struct {
 	Peak      int64   `json:"peak_bytes"` // arguments, outputs and temporaries, what is shared once
 	Flops     float64 `json:"flops"`
 	HBM       int64   `json:"hbm_bytes"`
-	Cycles    int64   `json:"estimated_cycles"` // outside of kernels
+	Exchanged int64   `json:"exchanged_bytes,omitempty"` // results of exchanges between devices
+	Cycles    int64   `json:"estimated_cycles"`          // outside of kernels
 	Seconds   float64 `json:"seconds_estimate"`
 	Error     string  `json:"error,omitempty"`
+}
+
+// exchanged sums what a program's exchanges result in.
+func exchanged(c *hlo.Cost) (total int64) {
+	for _, n := range c.Collectives {
+		total += n
+	}
+	return total
 }
 
 // Judge puts together what the compiler says.
@@ -70,24 +80,32 @@ func Judge(g *Generation, all []*Compiled, t *Target) *Report {
 		Height: g.Request.Height, Width: g.Request.Width, Steps: g.Request.Steps,
 		Formula: fmt.Sprintf("sum over programs of runs · max(flops / %.4g, HBM bytes / %.4g)", t.Chip.Flops, t.Chip.Bandwidth),
 	}
+	tp := g.Request.Placement.ways()
+	if tp > 1 {
+		r.Kernels = false
+		r.Formula += ", of each device, without the exchanges between them"
+	}
 	working := map[string]int64{}
 	var blocks []part
 	for _, c := range all {
 		p := ProgramReport{
-			Name: c.Name, Component: c.Component, Runs: c.Times(), PerStep: g.PerStep(c.Program), Weights: c.Weights, Flops: Flops(c.Graph),
+			Name: c.Name, Component: c.Component, Runs: c.Times(), PerStep: g.PerStep(c.Program), Weights: c.held(c.Shards), Flops: Flops(c.Graph),
 			Arguments: c.Arguments, Outputs: c.Figures.Outputs, Alias: c.Alias, Temporary: c.Temporary, Peak: c.Peak,
+		}
+		if c.Shards != nil { // its products are divided as its weights are
+			p.Flops /= float64(tp)
 		}
 		if c.Err != nil {
 			p.Error = c.Err.Error()
 			r.Problems = append(r.Problems, p.Error)
-			p.Arguments, p.Outputs = c.Weights+c.Inputs, c.Program.Outputs
+			p.Arguments, p.Outputs = p.Weights+c.Inputs, c.Program.Outputs
 			p.Peak = p.Arguments + p.Outputs
 			if aot.OutOfMemory(c.Err) { // more than there is, whatever it is
-				p.Peak = max(p.Peak, t.Info.Memory+c.Weights)
+				p.Peak = max(p.Peak, t.Info.Memory+p.Weights)
 			}
 		}
 		if c.Cost != nil {
-			p.HBM, p.Cycles = c.Cost.HBM, c.Cost.Cycles
+			p.HBM, p.Cycles, p.Exchanged = c.Cost.HBM, c.Cost.Cycles, exchanged(c.Cost)
 		} else {
 			p.HBM = p.Arguments + p.Outputs
 		}
@@ -111,8 +129,8 @@ func Judge(g *Generation, all []*Compiled, t *Target) *Report {
 	for _, c := range g.Components {
 		w := working[c.Name]
 		r.Components = append(r.Components, ComponentReport{c.Name, c.Params, c.Weights, w})
-		parts = append(parts, part{c.Weights, w})
+		parts = append(parts, part{c.held(tp), w})
 	}
-	r.place(g.Request.Placement, needs{parts, blocks})
+	r.place(g.Request.Placement, needs{parts, blocks, tp})
 	return r
 }

@@ -148,8 +148,8 @@ func newPlanCommand(env *environment) *cobra.Command {
 		Long: `Compiles every program of a generation for TPUs that this machine needn't have, and shows what the compiler says: memory of
 each program, whether all fits the device and what would make it fit, and an estimate of the time. The model's config.json
 files are enough; no weight is read. The compiler is libtpu (see gesso plugin). What was compiled stays in the cache, and is
-what a TPU host with the same libtpu loads. --offload and --tp, and the placements that the answer names, are estimates from
-the programs as they are: generate has neither yet.`,
+what a TPU host with the same libtpu loads. With --tp the programs are those of devices that share each weight, without Gesso's
+kernels. --offload and the placements that the answer names are estimates: generate has neither yet.`,
 		Args: exactArgs(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var reports []*plan.Report
@@ -171,7 +171,7 @@ the programs as they are: generate has neither yet.`,
 	}
 	f.register(cmd.Flags())
 	cmd.Flags().StringVar(&f.placement.Offload, "offload", "", "judge with one model, or one block, at a time on the device: model or block (an estimate)")
-	cmd.Flags().IntVar(&f.placement.TP, "tp", 1, "judge with weights divided among so many devices (an estimate)")
+	cmd.Flags().IntVar(&f.placement.TP, "tp", 1, "compile programs that divide each weight among so many devices, and judge those")
 	return cmd
 }
 

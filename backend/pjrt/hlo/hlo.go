@@ -17,6 +17,7 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
 )
 
 // Cost is what one execution does.
@@ -26,6 +27,10 @@ type Cost struct {
 	Cycles  int64            `json:"cycles"`            // estimated by the compiler, without custom calls
 	Kernels map[string]int64 `json:"kernels,omitempty"` // executions of custom calls, by target
 	Largest []Part           `json:"largest,omitempty"` // what takes most
+
+	// Collectives are the bytes of results of exchanges between devices, by opcode, such as all-reduce. How long they take
+	// is in no other figure.
+	Collectives map[string]int64 `json:"collectives,omitempty"`
 }
 
 // Part is one instruction's share.
@@ -45,7 +50,7 @@ func Count(code []byte) (*Cost, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hlo: %w", err)
 	}
-	c := &counter{m: m, cost: &Cost{Kernels: map[string]int64{}}}
+	c := &counter{m: m, cost: &Cost{Kernels: map[string]int64{}, Collectives: map[string]int64{}}}
 	c.computation(m.computations[m.entry], 1, 0)
 	if c.visits > maxVisits {
 		return nil, fmt.Errorf("hlo: %w: its computations call each other without end", errProto)
@@ -121,6 +126,7 @@ func (c *counter) computation(comp *computation, times int64, depth int) {
 		if c.visits++; c.visits > maxVisits {
 			return
 		}
+		c.exchange(i, times, depth)
 		switch {
 		case i.opcode == "while":
 			trips := c.trips(i)
@@ -177,6 +183,35 @@ func (c *counter) computation(comp *computation, times int64, depth int) {
 		c.cost.HBM += part.HBM
 		c.cost.Cycles += part.Cycles
 		c.cost.Largest = append(c.cost.Largest, part)
+	}
+}
+
+// collectives are the exchanges between devices.
+var collectives = map[string]bool{
+	"all-reduce": true, "all-gather": true, "reduce-scatter": true, "all-to-all": true, "collective-permute": true,
+}
+
+// exchange counts an instruction that is a collective, begins one, or has one inside.
+func (c *counter) exchange(i *instruction, times int64, depth int) {
+	if op := strings.TrimSuffix(i.opcode, "-start"); collectives[op] {
+		l := i.shape.leaves()
+		if op != i.opcode && op != "all-reduce" && len(l) > 1 { // operand and result, and what the device waits with
+			l = l[1:2]
+		}
+		for _, a := range l {
+			c.cost.Collectives[op] += a.bytes * times
+		}
+		return
+	}
+	if depth > maxDepth || i.opcode != "fusion" && i.opcode != "async-start" {
+		return
+	}
+	for _, id := range i.called {
+		if comp := c.m.computations[id]; comp != nil {
+			for _, inner := range comp.instructions {
+				c.exchange(inner, times, depth+1)
+			}
+		}
 	}
 }
 

@@ -241,3 +241,25 @@ func FuzzCount(f *testing.F) {
 		}
 	})
 }
+
+// Exchanges between devices are counted by what they result in, wherever they are: apart, begun and ended, in an
+// asynchronous call, or in a loop.
+func TestCollectives(t *testing.T) {
+	small, large := array(f32, 0, 8), array(f32, 0, 32)
+	c := count(t, modul(
+		comp(1, 7,
+			instr(2, "parameter", small, nil, number(9, 0)),
+			instr(3, "all-reduce", small, []int64{2}),
+			instr(4, "all-gather-start", tuple(small, large), []int64{3}),
+			instr(5, "all-gather-done", large, []int64{4}),
+			instr(6, "async-start", tuple(small, small), []int64{2}, number(38, 10)),
+			instr(7, "while", small, []int64{6}, number(38, 20), part(43, []byte(`{"known_trip_count":{"n":"3"}}`))),
+		),
+		comp(10, 12, instr(11, "parameter", small, nil, number(9, 0)), instr(12, "all-to-all", small, []int64{11})),
+		comp(20, 22, instr(21, "parameter", small, nil, number(9, 0)), instr(22, "all-reduce", small, []int64{21})),
+	))
+	want := map[string]int64{"all-reduce": 32 + 3*32, "all-gather": 128, "all-to-all": 32}
+	if !reflect.DeepEqual(c.Collectives, want) {
+		t.Errorf("%v, expected %v", c.Collectives, want)
+	}
+}
