@@ -217,10 +217,12 @@ func (t *Target) one(ctx context.Context, c *Compiled, cache *diskcache.Cache) e
 		}
 	}
 	write := func(o pjrt.Options) (*pjrt.Program, error) {
-		o.Text.Shards = c.Shards
+		if c.Shards != nil { // the partitioner can divide neither kernels nor loops over heads
+			o.Text = stablehlo.Options{Shards: c.Shards, Apart: o.Text.Apart}
+		}
 		return o.Program(c.Graph, devices...)
 	}
-	p, err := t.program(c.Name, write, t.Kernels && c.Shards == nil) // the partitioner can't divide a kernel
+	p, err := t.program(c.Name, write, t.Kernels)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Name, err)
 	}
