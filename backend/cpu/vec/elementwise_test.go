@@ -57,8 +57,8 @@ func ulps(got float32, want float64) float64 {
 			return math.Inf(1)
 		}
 	}
-	_, e := math.Frexp(want)
-	return math.Abs(float64(got)-want) / math.Ldexp(1, max(e-24, -149))
+	e := int(math.Float64bits(want)>>52&0x7ff) - 1023
+	return math.Abs(float64(got)-want) / math.Float64frombits(uint64(max(e-23, -149)+1023)<<52)
 }
 
 type unaryCase struct {
