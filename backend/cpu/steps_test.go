@@ -78,8 +78,8 @@ func sd3Network(t *testing.T, folder string, h, w int) network {
 		}}
 }
 
-// TestStepsTakeNoMemory: after its first step a loop takes no more memory from the system, whatever the mode, and each
-// step gives back all that it used. What a step takes from Go's heap is handles, and the result that it reads: no more for
+// TestStepsTakeNoMemory: after its first step a loop whose idle memory is below the pool's limit takes no more from the
+// system, whatever the mode, and each step gives back all that it used. What a step takes from Go's heap is handles, and the result that it reads: no more for
 // a picture five times as large.
 func TestStepsTakeNoMemory(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // only the test collects: else what a step uses depends on when
