@@ -37,6 +37,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"time"
 	"unsafe"
 
 	"github.com/gesso-go/gesso/backend"
@@ -51,6 +52,10 @@ import (
 type Options struct {
 	ISA     string // forces an instruction-set level: the value of GESSO_CPU_ISA
 	Threads int    // 0 means par.Threads: GOMAXPROCS, and no more than a container's limit
+
+	// Packing is how long packing weights may take at once, on top of a thirtieth of the time that programs take; 0 means a
+	// second. Weights whose turn hasn't come are packed at each use.
+	Packing time.Duration
 }
 
 // Client is the CPU backend with its one device.
@@ -74,7 +79,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{level: level, par: par.New(o.Threads), mem: newPool(), vec: vec.For(level), packing: newPacking()}
+	c := &Client{level: level, par: par.New(o.Threads), mem: newPool(), vec: vec.For(level), packing: newPacking(o.Packing)}
 	c.scratch = make([]registers, c.par.Workers())
 	c.stream = newStream()
 	return c, nil

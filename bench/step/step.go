@@ -77,7 +77,7 @@ type Result struct {
 // Run measures.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	o = o.withDefaults()
-	client, err := cpu.New(cpu.Options{ISA: o.ISA, Threads: o.Threads})
+	client, err := cpu.New(o.client())
 	if err != nil {
 		return nil, err
 	}
@@ -111,6 +111,16 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		Device: client.Devices()[0].Kind, Parameters: count,
 	}
 	return r, r.measure(ctx, &o, eng, counter, net)
+}
+
+// client returns the client's options. Of random weights only steady state is of interest, in which all of them are packed; a
+// checkpoint's first step counts.
+func (o *Options) client() cpu.Options {
+	c := cpu.Options{ISA: o.ISA, Threads: o.Threads}
+	if o.Weights == "" {
+		c.Packing = time.Hour
+	}
+	return c
 }
 
 // params returns the parameters of a model: random, or those of a checkpoint.
