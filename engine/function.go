@@ -12,8 +12,8 @@ import (
 )
 
 // Function is a piece of a model that Compiled mode runs as one program. It is traced once per signature (the types of
-// its arguments, which of them are donated, and whether values are tapped): the Go code runs with values that only record. Parameters that the code
-// reaches through its own fields become inputs of the program, so two blocks of one class share it.
+// its arguments, which of them are donated, and whether values are tapped): the Go code runs with values that only record.
+// Parameters that the code reaches through its own fields become inputs of the program, so two blocks of one class share it.
 //
 // In the other modes a Function just runs its code; Fused cuts at its end.
 type Function struct {

@@ -26,8 +26,8 @@ var (
 )
 
 // Split returns the axis along which tensor parallelism divides a parameter among n devices, given its name, which
-// begins with its component's, and its shape, or Whole: small parameters, whatever the table doesn't name, the autoencoder, whose convolutions
-// would pay for the exchange, and what n doesn't divide.
+// begins with its component's, and its shape, or Whole: small parameters, whatever the table doesn't name, the autoencoder,
+// whose convolutions would pay for the exchange, and what n doesn't divide.
 func Split(name string, shape []int, n int) int {
 	axis := Whole
 	if strings.HasPrefix(name, "vae.") {

@@ -3,9 +3,9 @@ package cpu
 import "time"
 
 // packing bounds the time that packing weights takes, because a machine may be slow to give memory: a virtual one whose
-// host has to find each page takes seconds for a gigabyte. At first a client has what Options.Packing says; after that packing may take a
-// thirtieth of the time that programs take, which is about what it gains. A weight whose turn hasn't come is used as it
-// is stored, with the same results. It belongs to the stream's goroutine.
+// host has to find each page takes seconds for a gigabyte. At first a client has what Options.Packing says; after that
+// packing may take a thirtieth of the time that programs take, which is about what it gains. A weight whose turn hasn't come
+// is used as it is stored, with the same results. It belongs to the stream's goroutine.
 type packing struct {
 	now    func() time.Time
 	most   time.Duration // that can be saved up

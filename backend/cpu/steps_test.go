@@ -1,9 +1,7 @@
 package cpu_test
 
 import (
-	"encoding/json"
 	"math"
-	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -12,13 +10,12 @@ import (
 
 	"github.com/gesso-go/gesso/backend/cpu"
 	"github.com/gesso-go/gesso/engine"
+	"github.com/gesso-go/gesso/internal/reference"
 	"github.com/gesso-go/gesso/internal/shareddata"
 	"github.com/gesso-go/gesso/model/flux"
 	"github.com/gesso-go/gesso/model/sd3"
 	"github.com/gesso-go/gesso/nn"
-	"github.com/gesso-go/gesso/placement"
 	"github.com/gesso-go/gesso/tensor"
-	"github.com/gesso-go/gesso/weights"
 )
 
 // network is a transformer that denoises in a loop.
@@ -29,21 +26,10 @@ type network struct {
 	step    func(latents engine.Value, in []engine.Value) engine.Value
 }
 
-func readConfig(t *testing.T, folder string, config any) {
-	t.Helper()
-	b, err := os.ReadFile(filepath.Join(folder, "config.json"))
-	if err == nil {
-		err = json.Unmarshal(b, config)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // fluxNetwork is for a picture of h×w patches, in bf16.
 func fluxNetwork(t *testing.T, folder string, h, w int) network {
 	c := flux.Defaults()
-	readConfig(t, folder, &c)
+	reference.Config(t, folder, &c)
 	m := flux.New(c)
 	const text = 16
 	up := func(eng *engine.Engine, shape ...int) engine.Value { return eng.Upload(wave(t, tensor.BF16, shape...)) }
@@ -65,7 +51,7 @@ func fluxNetwork(t *testing.T, folder string, h, w int) network {
 // sd3Network is for two pictures of h×w patches, in bf16.
 func sd3Network(t *testing.T, folder string, h, w int) network {
 	c := sd3.Defaults()
-	readConfig(t, folder, &c)
+	reference.Config(t, folder, &c)
 	m := sd3.New(c)
 	up := func(eng *engine.Engine, shape ...int) engine.Value { return eng.Upload(wave(t, tensor.BF16, shape...)) }
 	return network{m, tensor.Shape{2, c.InChannels, 2 * h, 2 * w},
@@ -79,8 +65,8 @@ func sd3Network(t *testing.T, folder string, h, w int) network {
 }
 
 // TestStepsTakeNoMemory: after its first step a loop whose idle memory is below the pool's limit takes no more from the
-// system, whatever the mode, and each step gives back all that it used. What a step takes from Go's heap is handles, and the result that it reads: no more for
-// a picture five times as large.
+// system, whatever the mode, and each step gives back all that it used. What a step takes from Go's heap is handles, and the
+// result that it reads: no more for a picture five times as large.
 func TestStepsTakeNoMemory(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // only the test collects: else what a step uses depends on when
 	for _, c := range []struct {
@@ -112,22 +98,7 @@ func TestStepsTakeNoMemory(t *testing.T) {
 
 // denoise runs a loop, and returns how many bytes a step allocates in Go's heap and how many of these are the result.
 func denoise(t *testing.T, folder, variant string, mode engine.Mode, n network) (heap, result int) {
-	client, err := cpu.New(cpu.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	eng := engine.New(client, engine.Options{Mode: mode})
-	ckpt, err := weights.Open(folder, weights.Options{Variant: variant})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ckpt.Close()
-	params := placement.NewResident(eng, ckpt, placement.Options{DType: tensor.BF16})
-	defer params.Close()
-	if err := nn.Bind(n.model, params, "transformer"); err != nil {
-		t.Fatal(err)
-	}
+	eng, client := reference.Bind(t, n.model, folder, variant, tensor.BF16, mode)
 	in := n.inputs(eng)
 	fn := eng.Function("transformer", func(in []engine.Value) []engine.Value {
 		return []engine.Value{n.step(in[0], in[1:])}
@@ -139,6 +110,7 @@ func denoise(t *testing.T, folder, variant string, mode engine.Mode, n network) 
 	for step := range 6 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
+		var err error
 		latents, err = fn.Call(append([]engine.Value{eng.Upload(latents)}, in...)...)[0].Read()
 		if err != nil {
 			t.Fatal(err)

@@ -1,7 +1,9 @@
 package reference
 
 import (
+	"encoding/json"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -15,32 +17,52 @@ import (
 	"github.com/gesso-go/gesso/weights"
 )
 
+// Config reads a component's config.json.
+func Config(t testing.TB, folder string, config any) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(folder, "config.json"))
+	if err == nil {
+		err = json.Unmarshal(b, config)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Bind gives a transformer the weights of the checkpoint (of a variant, or "") in folder, as d, on the CPU backend. All is
+// closed when the test ends.
+func Bind(t testing.TB, model any, folder, variant string, d tensor.DType, mode engine.Mode) (*engine.Engine, *cpu.Client) {
+	t.Helper()
+	client, err := cpu.New(cpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	eng := engine.New(client, engine.Options{Mode: mode})
+	ckpt, err := weights.Open(folder, weights.Options{Variant: variant})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ckpt.Close() })
+	params := placement.NewResident(eng, ckpt, placement.Options{DType: d})
+	t.Cleanup(func() { params.Close() })
+	if err := nn.Bind(model, params, "transformer"); err != nil {
+		t.Fatal(err)
+	}
+	return eng, client
+}
+
 // Transformer runs a reference case's first call of the transformer: one subtest a mode. Build returns the model, to be
-// bound to the checkpoint (of a variant, or "") in folder, and forward its call with the case's tensors. The result must be within tol of the
-// stored one, and so must every module's output that the case has stored.
+// bound to the checkpoint (of a variant, or "") in folder, and forward its call with the case's tensors. The result must be
+// within tol of the stored one, and so must every module's output that the case has stored.
 func Transformer(t *testing.T, folder, variant, tensors string, d tensor.DType, tol float64,
 	build func() any, forward func(model any, eng *engine.Engine, in map[string]*tensor.Array) engine.Value) {
 	t.Helper()
 	in := Tensors(t, filepath.Join(tensors, "tensors.safetensors"))
 	for _, mode := range []engine.Mode{engine.Strict, engine.Fused, engine.Compiled} {
 		t.Run(filepath.Base(tensors)+"/"+mode.String(), func(t *testing.T) {
-			client, err := cpu.New(cpu.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer client.Close()
-			eng := engine.New(client, engine.Options{Mode: mode})
-			ckpt, err := weights.Open(folder, weights.Options{Variant: variant})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer ckpt.Close()
-			params := placement.NewResident(eng, ckpt, placement.Options{DType: d})
-			defer params.Close()
 			model := build()
-			if err := nn.Bind(model, params, "transformer"); err != nil {
-				t.Fatal(err)
-			}
+			eng, _ := Bind(t, model, folder, variant, d, mode)
 			var mu sync.Mutex
 			seen := map[string]engine.Value{}
 			if mode == engine.Strict {

@@ -1,8 +1,6 @@
 package flux2_test
 
 import (
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -27,13 +25,7 @@ func TestTransformerAgreesWithDiffusers(t *testing.T) {
 	} {
 		folder := filepath.Join(root, "checkpoints", c.checkpoint, "transformer")
 		config := flux2.Defaults()
-		b, err := os.ReadFile(filepath.Join(folder, "config.json"))
-		if err == nil {
-			err = json.Unmarshal(b, &config)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		reference.Config(t, folder, &config)
 		if err := config.Validate(); err != nil {
 			t.Fatal(err)
 		}

@@ -2,20 +2,15 @@ package sd3_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"math"
-	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/gesso-go/gesso/backend/cpu"
 	"github.com/gesso-go/gesso/engine"
+	"github.com/gesso-go/gesso/internal/reference"
 	"github.com/gesso-go/gesso/internal/shareddata"
 	"github.com/gesso-go/gesso/model/sd3"
-	"github.com/gesso-go/gesso/nn"
-	"github.com/gesso-go/gesso/placement"
 	"github.com/gesso-go/gesso/tensor"
-	"github.com/gesso-go/gesso/weights"
 )
 
 // Modulation of many steps at once gives the bits of one step's, for both rows of guidance, whose pooled embeddings differ,
@@ -28,32 +23,11 @@ func TestModulationAhead(t *testing.T) {
 	}{{"sd35", "", tensor.BF16}, {"sd35", "", tensor.F32}, {"sd3", "fp16", tensor.F16}} {
 		folder := filepath.Join(shareddata.Dir(t, "golden"), "checkpoints", c.checkpoint, "transformer")
 		config := sd3.Defaults()
-		b, err := os.ReadFile(filepath.Join(folder, "config.json"))
-		if err == nil {
-			err = json.Unmarshal(b, &config)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		reference.Config(t, folder, &config)
 		want := map[int][]byte{} // by step
 		for _, mode := range []engine.Mode{engine.Strict, engine.Fused, engine.Compiled} {
-			client, err := cpu.New(cpu.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer client.Close()
-			eng := engine.New(client, engine.Options{Mode: mode})
-			ckpt, err := weights.Open(folder, weights.Options{Variant: c.variant})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer ckpt.Close()
-			params := placement.NewResident(eng, ckpt, placement.Options{DType: c.dtype})
-			defer params.Close()
 			m := sd3.New(config)
-			if err := nn.Bind(m, params, "transformer"); err != nil {
-				t.Fatal(err)
-			}
+			eng, _ := reference.Bind(t, m, folder, c.variant, c.dtype, mode)
 			modulation := eng.Function("modulation", func(in []engine.Value) []engine.Value {
 				return m.Modulation(sd3.Conditions{Pooled: in[0], Timestep: in[1]})
 			})

@@ -1,8 +1,6 @@
 package sd3_test
 
 import (
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -30,13 +28,7 @@ func TestTransformerAgreesWithDiffusers(t *testing.T) {
 			variant = "fp16"
 		}
 		config := sd3.Defaults()
-		b, err := os.ReadFile(filepath.Join(folder, "config.json"))
-		if err == nil {
-			err = json.Unmarshal(b, &config)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		reference.Config(t, folder, &config)
 		if err := config.Validate(); err != nil {
 			t.Fatal(err)
 		}
