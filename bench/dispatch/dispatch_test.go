@@ -9,18 +9,18 @@ import (
 	"github.com/gesso-go/gesso/backend/pjrt/plugintest"
 )
 
-// Of 1,000 dependent operations of a millisecond all are issued before a tenth has finished.
+// The caller is far ahead of the device. How far is measured by gesso bench dispatch, on a machine that does nothing
+// else; a device that made its caller wait would have finished all.
 func testAsynchronous(t *testing.T, c backend.Client) {
 	r, err := Asynchronous(c, 0, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d operations of %.2f ms, issued in %.1f ms, %d had finished", r.Ops, 1e3*r.OpSeconds, 1e3*r.IssueSeconds, r.FinishedWhenIssued)
-	if r.FinishedWhenIssued >= r.Ops/10 {
-		t.Errorf("%d of %d had finished when the last was issued: %+v", r.FinishedWhenIssued, r.Ops, r)
+	if r.Ops != 1000 || r.Size < 128 || r.OpSeconds <= 0 || r.IssueSeconds <= 0 || r.TotalSeconds < r.IssueSeconds {
+		t.Errorf("%+v", r)
 	}
-	if r.OpSeconds < opTime.Seconds()/2 {
-		t.Errorf("an operation took %.3f ms, expected a millisecond", 1e3*r.OpSeconds)
+	if r.FinishedWhenIssued >= r.Ops/2 {
+		t.Errorf("%d of %d had finished when the last was issued: %+v", r.FinishedWhenIssued, r.Ops, r)
 	}
 }
 
