@@ -229,3 +229,33 @@ func TestRowsDoNotDependOnEachOther(t *testing.T) {
 		}
 	})
 }
+
+// TestStrips: B, which isn't packed before, needs two strips of columns, the second of them one block wide, and A two strips
+// of rows. A product of packed B has one strip of columns, and the same sums.
+func TestStrips(t *testing.T) {
+	pool := par.New(2)
+	defer pool.Close()
+	const m, n, k = 480, 384, 16384
+	level := isa.Detect()
+	rnd := rand.New(rand.NewPCG(5, 0))
+	a, _ := randomOperand(rnd, tensor.F32, m, k, k)
+	b, _ := randomOperand(rnd, tensor.F32, n, k, k)
+	run := func(p Problem) []float32 {
+		out := newCollect(m, n)
+		if err := Run(pool, level, &p, out.emit); err != nil {
+			t.Fatal(err)
+		}
+		out.complete(t)
+		return out.c
+	}
+	got := run(Problem{M: m, N: n, K: k, A: a, B: b})
+	packed, err := PackB(pool, level, b, n, k, false, tensor.F32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range run(Problem{M: m, N: n, K: k, A: a, Packed: packed}) {
+		if got[i] != want {
+			t.Fatalf("element (%d, %d) is %v with strips of columns, %v without", i/n, i%n, got[i], want)
+		}
+	}
+}

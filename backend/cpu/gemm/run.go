@@ -142,7 +142,7 @@ func (r *run) do(pool *par.Pool) error {
 // rowStrips computes the strip of columns.
 func (r *run) rowStrips(pool *par.Pool) {
 	p, k := &r.p, r.k
-	r.row, r.rows = 0, p.M
+	r.row, r.rows, r.a = 0, p.M, nil
 	share := k.kind == wordI8 || r.stripCols > r.colBlock && r.words > 0
 	if share {
 		r.rows = split(p.M, max(r.rowBlock, stripA/max(k.wordsA(r.words), 1)), r.rowBlock)
