@@ -50,10 +50,14 @@ type scratch struct {
 }
 
 const (
+	rowPad   = 16 // keeps the rows of a block from falling into the same cache sets
+	fillRows = 8  // of A, packed at once by a worker
+)
+
+// Tests make them small.
+var (
 	stripWords = 4 << 20 // bounds the strip of B that is packed at once (16 MiB)
 	stripA     = 6 << 20 // bounds the strip of A (24 MiB)
-	rowPad     = 16      // keeps the rows of a block from falling into the same cache sets
-	fillRows   = 8       // of A, packed at once by a worker
 )
 
 var runs = par.Kept[run]{New: func() *run {
