@@ -37,6 +37,7 @@ func Run(t *testing.T, newClient NewClient) {
 func RunExact(t *testing.T, newClient NewClient) {
 	t.Run("rounding", func(t *testing.T) { testPrograms(t, newClient, exactly) })
 	t.Run("op by op", func(t *testing.T) { testOpByOp(t, newClient) })
+	t.Run("random", func(t *testing.T) { testRandom(t, newClient) })
 }
 
 // RunSame tests that two clients give the same bits: that what tells them apart, such as the number of threads, has no
@@ -195,6 +196,35 @@ func testOpByOp(t *testing.T, newClient NewClient) {
 			for i := range want {
 				if err := bits.compare(got[i], want[i]); err != nil {
 					t.Errorf("output %d: %v\n%s", i, err, excerpt(g))
+				}
+			}
+		})
+	}
+}
+
+// testRandom runs random programs several times, for what the first run leaves behind, and their operations one by one.
+func testRandom(t *testing.T, newClient NewClient) {
+	c := open(t, newClient)
+	for _, p := range randomPrograms() {
+		g, err := p.graph()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(p.name, func(t *testing.T) {
+			want := alone(t, c, g, p.in)
+			e := compile(t, c, g)
+			defer e.Close()
+			args := make([]backend.Buffer, len(p.in))
+			for i, a := range p.in {
+				args[i] = upload(t, c, a)
+				defer args[i].Free()
+			}
+			for time := range 3 {
+				for i, b := range run(t, e, args...) {
+					if err := bits.compare(read(t, b), want[i]); err != nil {
+						t.Fatalf("run %d, output %d: %v\n%s", time, i, err, excerpt(g))
+					}
+					b.Free()
 				}
 			}
 		})
