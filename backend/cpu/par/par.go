@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 )
 
-// Pool is a set of workers. A nil *Pool runs everything on the caller. A pool is used by one caller at a time (the
-// device's stream).
+// Pool is a set of workers. A nil *Pool runs everything on the caller. Several callers may use it at once: their jobs take
+// turns on the workers, and each caller is worker 0 of its own. A job must not start another on the same pool.
 type Pool struct {
 	workers int // including the caller
 	jobs    []chan *job

@@ -1,6 +1,8 @@
 package par
 
 import (
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -28,6 +30,40 @@ func TestForCoversEachIndexOnce(t *testing.T) {
 		}
 		p.Close()
 	}
+}
+
+// TestForReturnsAfterAll: callers at once, each with jobs of all lengths back to back whose workers are late to enter or to
+// leave, and none is in a job when its For returns. What a job reads is overwritten then.
+func TestForReturnsAfterAll(t *testing.T) {
+	p := New(4)
+	defer p.Close()
+	var callers sync.WaitGroup
+	for caller := range 3 {
+		callers.Go(func() {
+			state := make([]int, 8) // plain memory: the race detector sees who is late
+			for round := range 300 {
+				n := 1 + (round*7+caller)%13
+				for i := range state {
+					state[i] = n
+				}
+				var inside atomic.Int32
+				p.For(n, 1+round%3, func(w, lo, hi int) {
+					inside.Add(1)
+					for range (w*5 + round) % 4 {
+						runtime.Gosched()
+					}
+					if state[w] != n || hi > n {
+						t.Errorf("piece %d to %d of %d meets a state of %d", lo, hi, n, state[w])
+					}
+					inside.Add(-1)
+				})
+				if left := inside.Load(); left != 0 {
+					t.Errorf("%d workers are in a job that has returned", left)
+				}
+			}
+		})
+	}
+	callers.Wait()
 }
 
 func TestForRaisesPanicInCaller(t *testing.T) {
