@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/gesso-go/gesso/backend/pjrt/aot"
-	"github.com/gesso-go/gesso/backend/pjrt/hlo"
 )
 
 // Report is what a generation needs on a topology.
@@ -60,17 +59,10 @@ type ProgramReport struct {
 	Flops     float64 `json:"flops"`
 	HBM       int64   `json:"hbm_bytes"`
 	Exchanged int64   `json:"exchanged_bytes,omitempty"` // results of exchanges between devices
-	Cycles    int64   `json:"estimated_cycles"`          // outside of kernels
+	Exchange  float64 `json:"exchange_seconds_estimate,omitempty"`
+	Cycles    int64   `json:"estimated_cycles"` // outside of kernels
 	Seconds   float64 `json:"seconds_estimate"`
 	Error     string  `json:"error,omitempty"`
-}
-
-// exchanged sums what a program's exchanges result in.
-func exchanged(c *hlo.Cost) (total int64) {
-	for _, n := range c.Collectives {
-		total += n
-	}
-	return total
 }
 
 // Judge puts together what the compiler says.
@@ -83,7 +75,7 @@ func Judge(g *Generation, all []*Compiled, t *Target) *Report {
 	tp := g.Request.Placement.ways()
 	if tp > 1 {
 		r.Kernels = false
-		r.Formula += ", of each device, without the exchanges between them"
+		r.Formula += fmt.Sprintf(", of each device, + bytes sent / (%d links · %.4g)", t.links(), t.Chip.Link)
 	}
 	working := map[string]int64{}
 	var blocks []part
@@ -105,7 +97,8 @@ func Judge(g *Generation, all []*Compiled, t *Target) *Report {
 			}
 		}
 		if c.Cost != nil {
-			p.HBM, p.Cycles, p.Exchanged = c.Cost.HBM, c.Cost.Cycles, exchanged(c.Cost)
+			p.HBM, p.Cycles = c.Cost.HBM, c.Cost.Cycles
+			p.Exchanged, p.Exchange = t.exchange(c.Cost, tp)
 		} else {
 			p.HBM = p.Arguments + p.Outputs
 		}
@@ -114,7 +107,7 @@ func Judge(g *Generation, all []*Compiled, t *Target) *Report {
 		} else {
 			r.CompileSeconds += c.Seconds
 		}
-		p.Seconds = max(p.Flops/t.Chip.Flops, float64(p.HBM)/t.Chip.Bandwidth)
+		p.Seconds = max(p.Flops/t.Chip.Flops, float64(p.HBM)/t.Chip.Bandwidth) + p.Exchange
 		r.StepFlops += p.Flops * p.PerStep
 		r.StepBytes += float64(p.HBM) * p.PerStep
 		r.StepSeconds += p.Seconds * p.PerStep

@@ -223,7 +223,7 @@ func TestShardsTPU(t *testing.T) {
 		t.Errorf("no sums over devices: %v", c.Cost.Collectives)
 	}
 	r := Judge(g, all, target)
-	if p := r.Programs[0]; p.Weights != held || p.Exchanged == 0 || p.Flops != Flops(c.Graph)/4 || r.Kernels {
+	if p := r.Programs[0]; p.Weights != held || p.Exchanged == 0 || p.Exchange <= 0 || p.Seconds <= p.Exchange || p.Flops != Flops(c.Graph)/4 || r.Kernels {
 		t.Errorf("%+v", p)
 	}
 	for _, k := range r.Choices {

@@ -24,6 +24,7 @@ type Chip struct {
 	Kind       string  // the runtime's name of a device
 	Flops      float64 // of bfloat16 products, per second
 	Bandwidth  float64 // of the memory, bytes per second
+	Link       float64 // bytes per second that one link sends to a neighbour
 	Memory     int64   // bytes that programs may use, as libtpu 0.0.52 states it
 
 	attention tile
@@ -32,7 +33,9 @@ type Chip struct {
 
 // chips: flops and bandwidth are Google's figures, of these pages' tables as read in December 2026: v5e
 // docs.cloud.google.com/tpu/docs/v5e (197 TFLOPs, 819 GBps); v5p, v6e and TPU7x docs.cloud.google.com/tpu/docs/tpu7x (459,
-// 918, 2307 TFLOPs; 2765, 1638, 7380 GBps; a TPU7x chip is two devices). Flops and bandwidth of v4 are unverified. The tiles had the
+// 918, 2307 TFLOPs; 2765, 1638, 7380 GBps; a TPU7x chip is two devices). Links are the same pages' bandwidth between chips, which
+// counts both directions (400, 1200, 800, 1200 GBps), over twice the neighbours of a torus of two or three dimensions. Flops,
+// bandwidth and links of v4 are unverified. The tiles had the
 // fewest static instruction bundles in attention of 24 heads of 128 over 4,608 tokens compiled by libtpu 0.0.52 (in
 // millions, queries/keys of a block, r for rows and c for columns):
 //
@@ -46,11 +49,11 @@ type Chip struct {
 // public figure was found, so 128 MiB on v5e, v5p and v6e and 64 MiB on tpu7x are unverified, and half of them is left to the
 // program around the kernel. libtpu takes kernels of 22 MB on all four, attention over 16,896 tokens.
 var chips = []Chip{
-	{V4, "TPU v4", 275e12, 1228e9, 32745977856, tile{768, 512, false}, 16 << 20},
-	{V5e, "TPU v5 lite", 197e12, 819e9, 16909336064, tile{768, 512, false}, 64 << 20},
-	{V5p, "TPU v5", 459e12, 2765e9, 102786661888, tile{768, 512, false}, 64 << 20},
-	{V6e, "TPU v6 lite", 918e12, 1638e9, 33546042880, tile{1536, 512, true}, 64 << 20},
-	{TPU7x, "TPU7x", 2307e12 / 2, 7380e9 / 2, 101724453888, tile{1536, 512, true}, 32 << 20},
+	{V4, "TPU v4", 275e12, 1228e9, 50e9, 32745977856, tile{768, 512, false}, 16 << 20},
+	{V5e, "TPU v5 lite", 197e12, 819e9, 50e9, 16909336064, tile{768, 512, false}, 64 << 20},
+	{V5p, "TPU v5", 459e12, 2765e9, 100e9, 102786661888, tile{768, 512, false}, 64 << 20},
+	{V6e, "TPU v6 lite", 918e12, 1638e9, 100e9, 33546042880, tile{1536, 512, true}, 64 << 20},
+	{TPU7x, "TPU7x", 2307e12 / 2, 7380e9 / 2, 100e9 / 2, 101724453888, tile{1536, 512, true}, 32 << 20},
 }
 
 // ChipOf returns the chip of a generation, or of a device kind as the runtime names it.
