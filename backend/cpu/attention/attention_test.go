@@ -408,6 +408,17 @@ func TestSameForAnyNumberOfThreads(t *testing.T) {
 	}
 }
 
+// TestManyHeads needs several groups of heads, whose keys are packed while the group before is used; the last is not full.
+func TestManyHeads(t *testing.T) {
+	pool := par.New(2)
+	defer pool.Close()
+	for _, d := range dtypes {
+		p := newProblem(d, 2, 5, 9, 35, 35, 8, 12)
+		p.test(t, nil, "70 heads", levels(d, 0)...)
+		p.test(t, pool, "70 heads, 2 threads", levels(d, 0)...)
+	}
+}
+
 // TestStrides reads q, k and v out of one fused projection (B, N, 3, H, D) and writes into a wider row.
 func TestStrides(t *testing.T) {
 	const b, n, h, size = 2, 70, 3, 24

@@ -30,6 +30,10 @@ type kernels struct {
 
 	transpose func(dst *float32, dstStride uintptr, src *float32, srcStride uintptr, n int)                // see transposeGo
 	bias      func(dst *float32, dstStride uintptr, src *float32, srcStride uintptr, n int, scale float32) // see biasGo
+
+	// fetch brings rows of some bytes, stride bytes apart, to the cache, fetchToWrite to be written there; nil where there is no
+	// such instruction.
+	fetch, fetchToWrite func(p unsafe.Pointer, stride uintptr, rows, bytes int)
 }
 
 // rowPad is what numbers of keys and head sizes are padded to in packed K and V: a multiple of every level's rows.

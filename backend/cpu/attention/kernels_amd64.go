@@ -11,13 +11,13 @@ import (
 var (
 	avx2Kernels = kernels{lanes: 8, vectors: 3, rows: 4,
 		tile: [3]tileFunc{tileF32x1AVX2, tileF32x2AVX2, tileF32x3AVX2}, softmax: softmaxF32AVX2, softmaxRound: softmaxRoundAVX2,
-		transpose: transposeTail, bias: biasTail}
+		transpose: transposeTail, bias: biasTail, fetch: fetchAMD64, fetchToWrite: fetchToWriteAMD64}
 	avx512Kernels = kernels{lanes: 16, vectors: 3, rows: 8,
 		tile: [3]tileFunc{tileF32x1AVX512, tileF32x2AVX512, tileF32x3AVX512}, softmax: softmaxF32AVX512, softmaxRound: softmaxRoundAVX512,
-		transpose: transposeTail, bias: biasTail}
+		transpose: transposeTail, bias: biasTail, fetch: fetchAMD64, fetchToWrite: fetchToWriteAMD64}
 	bf16Kernels = kernels{lanes: 16, vectors: 3, rows: 8, bf16: true,
 		tile: [3]tileFunc{tileBF16x1AVX512, tileBF16x2AVX512, tileBF16x3AVX512}, softmaxBF16: softmaxBF16AVX512, pairs: pairsAVX512,
-		transpose: transposeTail, bias: biasTail}
+		transpose: transposeTail, bias: biasTail, fetch: fetchAMD64, fetchToWrite: fetchToWriteAMD64}
 )
 
 // levelKernels chooses the kernels for operands of type d.
@@ -53,6 +53,12 @@ func biasTail(dst *float32, dstStride uintptr, src *float32, srcStride uintptr, 
 func offset(p *float32, bytes uintptr) *float32 {
 	return (*float32)(unsafe.Add(unsafe.Pointer(p), bytes))
 }
+
+//go:noescape
+func fetchAMD64(p unsafe.Pointer, stride uintptr, rows, bytes int)
+
+//go:noescape
+func fetchToWriteAMD64(p unsafe.Pointer, stride uintptr, rows, bytes int)
 
 //go:noescape
 func transposeAVX2(dst *float32, dstStride uintptr, src *float32, srcStride uintptr, n int)

@@ -794,3 +794,43 @@ loop:
 done:
 	VZEROUPPER
 	RET
+
+// func fetchAMD64(p unsafe.Pointer, stride uintptr, rows, bytes int)
+TEXT ·fetchAMD64(SB), NOSPLIT, $0-32
+	MOVQ p+0(FP), SI
+	MOVQ stride+8(FP), R11
+	MOVQ rows+16(FP), CX
+	MOVQ bytes+24(FP), DX
+
+row:
+	XORQ AX, AX
+
+line:
+	PREFETCHT0 (SI)(AX*1)
+	ADDQ $64, AX
+	CMPQ AX, DX
+	JLT line
+	ADDQ R11, SI
+	DECQ CX
+	JNZ row
+	RET
+
+// func fetchToWriteAMD64(p unsafe.Pointer, stride uintptr, rows, bytes int)
+TEXT ·fetchToWriteAMD64(SB), NOSPLIT, $0-32
+	MOVQ p+0(FP), SI
+	MOVQ stride+8(FP), R11
+	MOVQ rows+16(FP), CX
+	MOVQ bytes+24(FP), DX
+
+row:
+	XORQ AX, AX
+
+line:
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x0c; BYTE $0x06 // PREFETCHW (SI)(AX*1)
+	ADDQ $64, AX
+	CMPQ AX, DX
+	JLT line
+	ADDQ R11, SI
+	DECQ CX
+	JNZ row
+	RET

@@ -76,36 +76,54 @@ func run(pool *par.Pool, k *kernels, level isa.Level, p *Problem) {
 		r.scratch.workers[w] = grow(r.scratch.workers[w], r.workerWords())
 	}
 
-	// Key heads are packed and used in groups: enough to keep the workers busy, few enough to stay in the last cache.
+	// Key heads are packed and used in groups, of which two are held: enough to keep the workers busy, few enough to stay in
+	// the last cache.
 	group := p.H / p.Hkv
 	perHead := r.l.kWords + r.l.vWords
 	heads := p.B * p.Hkv
 	some := (16*pool.Workers() + group*r.pieces - 1) / (group * r.pieces)
-	some = max(min(some, heads, packBudget/4/max(perHead, 1)), 1)
-	r.scratch.packed = grow(r.scratch.packed, some*perHead)
+	some = max(min(some, heads, packBudget/8/max(perHead, 1)), 1)
+	r.scratch.packed = grow(r.scratch.packed, min(2*some, heads)*perHead)
+	blocks := (r.l.keys + packKeys - 1) / packKeys
+	pack := func(first, i int) { // block i of the heads from first on
+		bh, j := first+i/blocks, i%blocks*packKeys
+		k, v := r.packed(bh % (2 * some))
+		end := min(j+packKeys, r.l.keys)
+		r.fetch(r.k.fetch, &p.K, bh/p.Hkv, bh%p.Hkv, j, min(end, p.Nk))
+		r.fetch(r.k.fetch, &p.V, bh/p.Hkv, bh%p.Hkv, j, min(end, p.Nk))
+		r.packK(k, bh/p.Hkv, bh%p.Hkv, j, end)
+		r.packV(v, bh/p.Hkv, bh%p.Hkv, j, end)
+	}
+	pool.For(min(some, heads)*blocks, 1, func(_, lo, hi int) {
+		for i := lo; i < hi; i++ {
+			pack(0, i)
+		}
+	})
+	// While a group is used the next one is packed, in small pieces that come last, so that the workers end together.
 	for first := 0; first < heads; first += some {
-		n := min(some, heads-first)
-		blocks := (r.l.keys + packKeys - 1) / packKeys
-		pool.For(n*blocks, 1, func(_, lo, hi int) {
+		n := min(some, heads-first) * group * r.pieces
+		next := first + some
+		pool.For(n+max(0, min(some, heads-next))*blocks, 1, func(w, lo, hi int) {
 			for i := lo; i < hi; i++ {
-				slot := i / blocks
-				bh := first + slot
-				k, v := r.packed(slot)
-				j := i % blocks * packKeys
-				end := min(j+packKeys, r.l.keys)
-				r.packK(k, bh/p.Hkv, bh%p.Hkv, j, end)
-				r.packV(v, bh/p.Hkv, bh%p.Hkv, j, end)
-			}
-		})
-		pool.For(n*group*r.pieces, 1, func(w, lo, hi int) {
-			for i := lo; i < hi; i++ {
-				slot := i / (group * r.pieces)
-				bh := first + slot
+				if i >= n {
+					pack(next, i-n)
+					continue
+				}
+				bh := first + i/(group*r.pieces)
 				head := bh%p.Hkv*group + i/r.pieces%group
-				r.piece(w, slot, bh/p.Hkv, head, i%r.pieces)
+				r.piece(w, bh%(2*some), bh/p.Hkv, head, i%r.pieces)
 			}
 		})
 	}
+}
+
+// fetch calls with, unless it is nil, on rows [lo, hi) of v. Rows of one head lie apart, so no processor expects the next one.
+func (r *runner) fetch(with func(p unsafe.Pointer, stride uintptr, rows, bytes int), v *View, batch, head, lo, hi int) {
+	if with == nil || lo >= hi {
+		return
+	}
+	size := r.p.DType.Size()
+	with(unsafe.Pointer(&v.Data[(batch*v.Batch+lo*v.Token+head*v.Head)*size]), uintptr(v.Token*size), hi-lo, r.p.D*size)
 }
 
 // packed returns K and V of one packed key head.
@@ -157,7 +175,11 @@ func (r *runner) piece(worker, slot, batch, head, piece int) {
 	alpha, tmp, bias := take(r.width), take(8*l.depth), take(biasRows*r.keys)
 	var panels [maxPanels]panel
 	n, keys := 0, 0
-	for q0 := piece * r.panels * r.width; n < r.panels && q0 < p.Nq; q0 += r.width {
+	first := piece * r.panels * r.width
+	end := min(first+r.panels*r.width, p.Nq)
+	r.fetch(r.k.fetch, &p.Q, batch, head, first, end)
+	r.fetch(r.k.fetchToWrite, &p.Out, batch, head, first, end)
+	for q0 := first; q0 < end; q0 += r.width {
 		t := &panels[n]
 		n++
 		t.q0, t.n, t.bias = q0, min(r.width, p.Nq-q0), bias
