@@ -12,10 +12,11 @@ import (
 
 // block is memory with a count of the values that live in it.
 type block struct {
-	mem  []byte
-	size int  // of the pool's class; 0 for memory that is not the pool's
-	host bool // the caller's own memory
-	refs atomic.Int32
+	mem   []byte
+	size  int  // of the pool's class; 0 for memory that is not the pool's
+	lasts bool // see pool.keep
+	host  bool // the caller's own memory
+	refs  atomic.Int32
 }
 
 // value is what a buffer stands for. It outlives the buffer while issued programs need it.
@@ -137,6 +138,7 @@ func (b *buffer) Read() (*tensor.Array, error) {
 	if err := b.v.ready.Wait(); err != nil {
 		return nil, err
 	}
+	defer b.v.c.mem.turn()
 	a := tensor.New(b.v.typ.DType, b.v.typ.Shape...)
 	err := b.v.read(a.Data)
 	runtime.KeepAlive(b)

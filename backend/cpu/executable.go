@@ -172,7 +172,6 @@ func (l *launch) run() (err error) {
 		}
 		return b, err
 	}
-	mem.expect(p.arena + p.blocks)
 	for i, v := range l.args {
 		if e.frame.mem[i], e.frame.packed[i], err = v.bring(p.inputs[i]); err != nil {
 			return fmt.Errorf("argument %d: %w", i, err)

@@ -2,9 +2,11 @@ package cpu
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"unsafe"
 )
@@ -13,19 +15,21 @@ const (
 	heapLimit  = 4 << 10   // smaller values are ordinary Go memory
 	hugeLimit  = 2 << 20   // a huge page: larger values ask for them
 	growthStep = 64 << 20  // live bytes may grow by this much before a collection is asked for
-	idleLimit  = 192 << 20 // bytes kept for later
+	idleLimit  = 192 << 20 // bytes kept for later in any case; see limit
 	dropLimit  = 128 << 20 // bytes of packed weights between collections
+	stretches  = 4         // for so many steps it is remembered what they needed
 )
 
-// pool hands out memory from outside the Go heap and takes it back. See the package comment for its two rules.
+// pool hands out memory from outside the Go heap and takes it back. See the package comment for its rules.
 type pool struct {
 	mu      sync.Mutex
 	free    map[int][]*block // by class size
 	idle    int              // bytes in free
 	live    int              // bytes handed out
+	kept    int              // of these, bytes of memory that lasts
+	most    [stretches]int   // the most that was handed out at once, kept apart, from one turn to the next; the latest first
 	mapped  int              // bytes ever taken from the system
 	floor   int              // the lowest live since the last collection
-	need    int              // what the last program took at once
 	closed  bool
 	dropped int    // bytes of the caller's memory that were let go since they were last given back to the system
 	collect func() // runtime.GC, or a test's
@@ -42,7 +46,12 @@ func class(n int) int {
 }
 
 // get returns n bytes with unknown contents, 64-byte aligned, held by nobody.
-func (p *pool) get(n int) (*block, error) {
+func (p *pool) get(n int) (*block, error) { return p.take(n, false) }
+
+// keep is get for memory that lasts: it is no reason for a collection, and nothing that a step needs again.
+func (p *pool) keep(n int) (*block, error) { return p.take(n, true) }
+
+func (p *pool) take(n int, lasts bool) (*block, error) {
 	if n < heapLimit {
 		return &block{mem: heapBytes(n)}, nil
 	}
@@ -51,55 +60,74 @@ func (p *pool) get(n int) (*block, error) {
 	}
 	size := class(n)
 	p.mu.Lock()
-	if p.live+size > p.floor+growthStep && p.live > p.floor {
+	if !lasts && p.live+size > p.floor+growthStep && p.live > p.floor {
 		p.floor = p.live
 		p.mu.Unlock()
 		p.collect()
 		p.mu.Lock()
 	}
+	b := p.reuse(size, lasts)
+	if b != nil {
+		size = b.size
+		b.mem, b.lasts = b.mem[:n], lasts
+	}
 	p.live += size
-	if list := p.free[size]; len(list) > 0 {
-		b := list[len(list)-1]
-		list[len(list)-1] = nil
-		p.free[size] = list[:len(list)-1]
-		p.idle -= size
-		p.mu.Unlock()
-		b.mem = b.mem[:n]
+	if lasts {
+		p.kept += size
+		p.floor += size
+	}
+	p.most[0] = max(p.most[0], p.live-p.kept)
+	limit := p.limit()
+	p.mu.Unlock()
+	if b != nil {
 		return b, nil
 	}
-	p.mu.Unlock()
+	p.trim(limit)
 	mem, err := mapMemory(size, n)
 	if err != nil {
 		p.trim(0) // what is idle may be what is missing
-		if mem, err = mapMemory(size, n); err != nil {
-			p.mu.Lock()
-			p.live -= size
-			p.mu.Unlock()
-			return nil, fmt.Errorf("out of memory: %d bytes needed: %w", n, err)
-		}
+		mem, err = mapMemory(size, n)
 	}
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		p.forget(size, lasts)
+		return nil, fmt.Errorf("out of memory: %d bytes needed: %w", n, err)
+	}
 	p.mapped += size
-	p.mu.Unlock()
-	return &block{mem: mem[:n], size: size}, nil
+	return &block{mem: mem[:n], size: size, lasts: lasts}, nil
 }
 
-// keep is get for memory that lasts: it is no reason for a collection.
-func (p *pool) keep(n int) (*block, error) {
-	size := 0
-	if n >= heapLimit && n <= maxBlock {
-		size = class(n)
+// reuse returns an idle block of size bytes, or a large one with up to a quarter more, unless it is exact; nil if there is
+// none. p.mu is held.
+func (p *pool) reuse(size int, exact bool) *block {
+	best := size
+	if len(p.free[size]) == 0 && size >= hugeLimit && !exact {
+		best = math.MaxInt
+		for s, list := range p.free {
+			if len(list) > 0 && s > size && s <= size+size/4 {
+				best = min(best, s)
+			}
+		}
 	}
-	p.mu.Lock()
-	p.floor += size
-	p.mu.Unlock()
-	b, err := p.get(n)
-	if err != nil {
-		p.mu.Lock()
-		p.floor = min(p.floor, p.live)
-		p.mu.Unlock()
+	list := p.free[best]
+	if len(list) == 0 {
+		return nil
 	}
-	return b, err
+	b := list[len(list)-1]
+	list[len(list)-1] = nil
+	p.free[best] = list[:len(list)-1]
+	p.idle -= best
+	return b
+}
+
+// forget counts size bytes as handed out no longer. p.mu is held.
+func (p *pool) forget(size int, lasted bool) {
+	p.live -= size
+	if lasted {
+		p.kept -= size
+	}
+	p.floor = min(p.floor, p.live)
 }
 
 // drop counts n bytes of Go memory that only the collector can give back, and lets it do so every dropLimit bytes: packed
@@ -117,11 +145,22 @@ func (p *pool) drop(n int) {
 	}
 }
 
-// expect says how much the program that runs next takes at once: so much may stay idle after it.
-func (p *pool) expect(bytes int) {
+// limit returns how much may be idle: idleLimit, or what makes half as much more than the latest steps needed. p.mu is held.
+func (p *pool) limit() int {
+	return max(idleLimit, slices.Max(p.most[:])+idleLimit/2-(p.live-p.kept))
+}
+
+// turn is called when a result was read, as it is at the end of each step. What the step needed is forgotten some steps
+// later; those that took nothing don't count.
+func (p *pool) turn() {
 	p.mu.Lock()
-	p.need = bytes
+	if p.most[0] > 0 {
+		copy(p.most[1:], p.most[:])
+		p.most[0] = 0
+	}
+	limit := p.limit()
 	p.mu.Unlock()
+	p.trim(limit)
 }
 
 // release drops one reference to b.
@@ -138,20 +177,18 @@ func (p *pool) put(b *block) {
 		return
 	}
 	p.mu.Lock()
-	p.live -= b.size
-	p.floor = min(p.floor, p.live)
+	p.forget(b.size, b.lasts)
 	keep := !p.closed
 	if keep {
 		p.free[b.size] = append(p.free[b.size], b)
 		p.idle += b.size
 	}
-	over := p.idle > max(idleLimit, p.need)
+	limit := p.limit()
 	p.mu.Unlock()
-	switch {
-	case !keep:
+	if keep {
+		p.trim(limit)
+	} else {
 		unmapMemory(b.mem[:b.size])
-	case over:
-		p.trim(max(idleLimit, p.need))
 	}
 }
 

@@ -105,30 +105,79 @@ func TestPoolCollects(t *testing.T) {
 	}
 }
 
+// TestPoolBoundsIdleMemory: what steps need stays for the next one, and goes back when the steps that follow need less.
 func TestPoolBoundsIdleMemory(t *testing.T) {
 	p := newPool()
 	defer p.close()
 	p.collect = func() {}
+	const size = 64 << 20
+	step := func(blocks int) {
+		var held []*block
+		for range blocks {
+			held = append(held, mustGet(t, p, size))
+		}
+		for _, b := range held {
+			p.release(b)
+		}
+		p.turn()
+	}
+	for range 10 {
+		step(10)
+		step(1) // as a preview between steps
+	}
+	if p.mapped != 10*size || p.idle != p.mapped {
+		t.Errorf("%d bytes were mapped and %d are idle, expected the %d that a step needs", p.mapped, p.idle, 10*size)
+	}
+	for range stretches {
+		if p.turn(); p.idle != p.mapped {
+			t.Fatal("results that are read without a step between them made the pool forget what a step needs")
+		}
+	}
+	for range stretches {
+		step(1)
+	}
+	if p.idle > idleLimit {
+		t.Errorf("%d bytes idle after small steps, expected at most %d", p.idle, idleLimit)
+	}
+	// Memory that lasts isn't what a step needs again.
 	var held []*block
 	for range 10 {
-		held = append(held, mustGet(t, p, 64<<20))
+		b, err := p.keep(size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.refs.Add(1)
+		held = append(held, b)
 	}
 	for _, b := range held {
 		p.release(b)
 	}
 	if p.idle > idleLimit {
-		t.Errorf("%d bytes idle, expected at most %d", p.idle, idleLimit)
+		t.Errorf("%d bytes idle after lasting memory was given back, expected at most %d", p.idle, idleLimit)
 	}
-	p.expect(600 << 20)
-	held = held[:0]
-	for range 10 {
-		held = append(held, mustGet(t, p, 64<<20))
+	if p.live != 0 || p.kept != 0 {
+		t.Errorf("%d bytes live and %d kept, expected none", p.live, p.kept)
 	}
-	for _, b := range held {
-		p.release(b)
+}
+
+// TestPoolTakesLarger: a block may be up to a quarter larger than needed, one that lasts may not.
+func TestPoolTakesLarger(t *testing.T) {
+	p := newPool()
+	defer p.close()
+	p.release(mustGet(t, p, 10<<20))
+	p.release(mustGet(t, p, 9<<20))
+	if p.mapped != 10<<20 {
+		t.Errorf("%d bytes mapped, expected 10 MB for both", p.mapped)
 	}
-	if p.idle <= idleLimit || p.idle > 600<<20 {
-		t.Errorf("%d bytes idle, expected what the last program needed", p.idle)
+	if b, err := p.keep(9 << 20); err != nil || b.size != 9<<20 {
+		t.Errorf("got %v, %v, expected a block of 9 MB", b, err)
+	}
+	if p.mapped != 19<<20 || p.live != 9<<20 {
+		t.Errorf("%d bytes mapped and %d live, expected 19 and 9 MB", p.mapped, p.live)
+	}
+	p.release(mustGet(t, p, 7<<20))
+	if p.mapped != 26<<20 {
+		t.Errorf("%d bytes mapped, expected 26 MB", p.mapped)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/gesso-go/gesso/tensor"
 )
 
-// program compiles what build makes of inputs of the given types.
+// compiled compiles what build makes of inputs of the given types.
 func compiled(t *testing.T, c *Client, types []graph.Type, build func(l *graph.Builder, in []*graph.Node) []*graph.Node) backend.Executable {
 	t.Helper()
 	in := make([]*graph.Node, len(types))
