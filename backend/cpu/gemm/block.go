@@ -36,9 +36,8 @@ func (b *Block) Zero(row, k, n int) {
 	clear(b.data[row*b.stride+k:][:n])
 }
 
-// fillA packs A[row:row+rows, k:k+n] of p, at the start of b, as rows of words words: the rest of a row is zero, and so are
-// the rows up to padded.
-func (p *Problem) fillA(b *Block, row, rows, padded, k, n, words int) {
+// fillA packs A[row:row+rows, k:k+n] of p, at the start of b, as rows of words words: the rest of a row is zero.
+func (p *Problem) fillA(b *Block, row, rows, k, n, words int) {
 	full := n // words
 	if b.half {
 		full = n / 2
@@ -48,13 +47,10 @@ func (p *Problem) fillA(b *Block, row, rows, padded, k, n, words int) {
 	}
 	if p.Source != nil {
 		p.Source.Fill(b, row, rows, k, n)
-	} else {
-		size := p.A.DType.Size()
-		for r := range rows {
-			b.Put(r, 0, p.A.DType, p.A.Data[((row+r)*p.A.Stride+k)*size:], n)
-		}
+		return
 	}
-	for r := rows; r < padded; r++ {
-		clear(b.data[r*b.stride:][:words])
+	size := p.A.DType.Size()
+	for r := range rows {
+		b.Put(r, 0, p.A.DType, p.A.Data[((row+r)*p.A.Stride+k)*size:], n)
 	}
 }

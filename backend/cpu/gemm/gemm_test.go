@@ -263,3 +263,59 @@ func TestStrips(t *testing.T) {
 		}
 	})
 }
+
+// TestEveryNumberOfRows: up to several times the tallest tile, each row has the bits that it has among others, and agrees
+// with the portable kernels. K takes several blocks, and N doesn't fill its last panel.
+func TestEveryNumberOfRows(t *testing.T) {
+	pool := par.New(2)
+	defer pool.Close()
+	const most, n, k = 96, 39, 2100
+	type operands struct {
+		a, b  Operand
+		scale []float32 // int8
+		abs   []float64 // Σ|a||b|
+	}
+	product := func(t *testing.T, level isa.Level, o operands, m int) []float32 {
+		q, err := PackB(pool, level, o.b, n, k, false, o.a.DType)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := newCollect(m, n)
+		if err := Run(pool, level, &Problem{M: m, N: n, K: k, A: o.a, Packed: q, Scale: o.scale}, got.emit); err != nil {
+			t.Fatal(err)
+		}
+		got.complete(t)
+		return got.c
+	}
+	var all []operands
+	var want [][]float64
+	for i, d := range []tensor.DType{tensor.F32, tensor.BF16, tensor.BF16} {
+		rnd := rand.New(rand.NewPCG(7, uint64(i)))
+		a, av := randomOperand(rnd, d, most, k, k)
+		b, bv := randomOperand(rnd, d, n, k, k)
+		o := operands{a: a, b: b}
+		_, o.abs = reference(most, n, k, av, bv, false)
+		if i == 2 {
+			o.b, o.scale = Operand{DType: tensor.I8, Data: make([]byte, n*k)}, make([]float32, n)
+			if err := QuantizeRows(nil, isa.Portable, o.b.Data, o.scale, b, n, k); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all = append(all, o)
+		want = append(want, nil)
+		for _, x := range product(t, isa.Portable, o, most) {
+			want[i] = append(want[i], float64(x))
+		}
+	}
+	forLevels(t, func(t *testing.T, level isa.Level) {
+		for i, o := range all {
+			whole := product(t, level, o, most)
+			compare(t, whole, want[i], o.abs, n, k)
+			for m := 1; m < most; m++ {
+				if !slices.Equal(product(t, level, o, m), whole[:m*n]) {
+					t.Fatalf("%v·%v: of %d rows some have other bits than among %d", o.a.DType, o.b.DType, m, most)
+				}
+			}
+		}
+	})
+}

@@ -18,7 +18,7 @@ type kernel struct {
 	flip  bool   // int8: the bytes of A have 128 added
 	wide  bool   // a word of A is a float32; B's are bfloat16 pairs, each for two words of A
 	cols  int    // width of a panel and of a tile; two vectors where there is a vec
-	tiles []tile // tallest first; or
+	tiles []tile // tallest first, the last of one row; or
 	panel panel
 	block blocking
 	vec   *vectorOps
@@ -39,7 +39,7 @@ const (
 
 // tile computes rows×cols sums: C = A·B, or C += A·B with acc 1. lda and ldc are in bytes. It reads kw·cols words of B, rows
 // rows of as many words of A as meet kw words of B, and writes (with acc also reads) rows·cols sums: float32, or int32 where
-// words are int8. Meanwhile kw·cols/2 words at next, unless it is nil, are fetched to the second cache.
+// words are int8. Meanwhile kw·cols/2 words at next, unless it is nil, may be fetched to the second cache.
 type tile struct {
 	rows int
 	run  func(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
@@ -84,6 +84,22 @@ func (k *kernel) rowUnit() int {
 	}
 	return k.tiles[0].rows
 }
+
+// tile returns the tile for the first of rows rows: the tallest, but the last two share what is left for them, for low tiles
+// make less of each word of B.
+func (k *kernel) tile(rows int) *tile {
+	if most := k.tiles[0].rows; rows > most && rows < 2*most {
+		rows = (rows + 1) / 2
+	}
+	i := 0
+	for k.tiles[i].rows > rows {
+		i++
+	}
+	return &k.tiles[i]
+}
+
+// streams reports whether a product of m rows takes no longer than reading B from memory.
+func (k *kernel) streams(m int) bool { return k.panel == nil && m <= k.tiles[0].rows/2 }
 
 // choose returns the first kernel of the table that level offers for operands of types a and b.
 func choose(level isa.Level, a, b tensor.DType) (*kernel, error) {

@@ -94,19 +94,15 @@ func (r *run) quantizeA(worker, lo, hi int) {
 	s.a = line
 	bytes := wordBytes(s.quant)
 	for i := lo; i < hi; i++ {
-		if i < r.rows {
-			p.fillA(&s.a, r.row+i, 1, 1, 0, p.K, p.K)
-			var inv float32
-			r.scales[i], inv = q.scale(s.row)
-			q.bytes(bytes[:p.K], s.row, inv)
-			for j := p.K; j < len(bytes); j++ {
-				bytes[j] = byte(q.flip)
-			}
-		} else {
-			clear(s.quant)
+		p.fillA(&s.a, r.row+i, 1, 0, p.K, p.K)
+		var inv float32
+		r.scales[i], inv = q.scale(s.row)
+		q.bytes(bytes[:p.K], s.row, inv)
+		for j := p.K; j < len(bytes); j++ {
+			bytes[j] = byte(q.flip)
 		}
 		for w, block := 0, 0; w < r.words; w, block = w+r.wordBlock, block+1 {
-			copy(r.a[(block*r.padded+i)*r.strideA:], s.quant[w:min(w+r.wordBlock, r.words)])
+			copy(r.a[(block*r.rows+i)*r.strideA:], s.quant[w:min(w+r.wordBlock, r.words)])
 		}
 	}
 }

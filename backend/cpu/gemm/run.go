@@ -28,12 +28,12 @@ type run struct {
 	panels           []uint32 // packed panels of the strip, each [words of K][cols]; nil: pack while computing
 	shared           []uint32 // scratch memory for panels
 
-	row, rows, padded int       // the strip of rows; padded to whole tiles
-	strideA           int       // words of a packed row
-	a                 []uint32  // the strip of A, [block of K][padded][strideA]; nil: pack while computing
-	packedA           []uint32  // scratch memory for a
-	scales            []float32 // int8: of the strip's rows
-	workers           []scratch
+	row, rows int       // the strip of rows
+	strideA   int       // words of a packed row
+	a         []uint32  // the strip of A, [block of K][rows][strideA]; nil: pack while computing
+	packedA   []uint32  // scratch memory for a
+	scales    []float32 // int8: of the strip's rows
+	workers   []scratch
 
 	packFn, fillFn, blockFn func(worker, lo, hi int) // bound once, so that a call allocates nothing
 }
@@ -154,19 +154,20 @@ func (r *run) rowStrips(pool *par.Pool) {
 	for rows := r.rows; r.row < p.M; r.row += rows {
 		r.rows = min(rows, p.M-r.row)
 		if share {
-			r.padded = k.paddedRows(r.rows)
-			r.packedA = grow(r.packedA, (r.words+r.wordBlock-1)/r.wordBlock*r.padded*r.strideA)
+			r.packedA = grow(r.packedA, r.wordBlocks()*r.rows*r.strideA)
 			r.a = r.packedA
 			if len(r.scales) < r.rows {
 				r.scales = make([]float32, r.rows)
 			}
-			pool.For(r.padded, fillRows, r.fillFn)
+			pool.For(r.rows, fillRows, r.fillFn)
 		}
 		pool.For(r.rowBlocks()*((r.stripCols+r.colBlock-1)/r.colBlock), 1, r.blockFn)
 	}
 }
 
 func (r *run) rowBlocks() int { return (r.rows + r.rowBlock - 1) / r.rowBlock }
+
+func (r *run) wordBlocks() int { return (r.words + r.wordBlock - 1) / r.wordBlock }
 
 // packStrip packs panels of the strip of columns.
 func (r *run) packStrip(_, lo, hi int) {
@@ -183,17 +184,17 @@ func (r *run) fillStrip(worker, lo, hi int) {
 		return
 	}
 	for w, block := 0, 0; w < r.words; w, block = w+r.wordBlock, block+1 {
-		r.fill(worker, r.a[(block*r.padded+lo)*r.strideA:], r.row+lo, min(hi, r.rows)-lo, hi-lo, w)
+		r.fill(worker, r.a[(block*r.rows+lo)*r.strideA:], r.row+lo, hi-lo, w)
 	}
 }
 
-// fill packs rows of A, and zeros up to padded, to dst: the block of K that starts at word w.
-func (r *run) fill(worker int, dst []uint32, row, rows, padded, w int) {
+// fill packs rows of A to dst: the block of K that starts at word w.
+func (r *run) fill(worker int, dst []uint32, row, rows, w int) {
 	b := &r.workers[worker].a
 	*b = Block{half: r.k.kind == wordBF16 && !r.k.wide, vec: r.k.vec, data: dst, stride: r.strideA}
 	k0 := w * r.k.perWord()
 	words := min(r.wordBlock, r.words-w)
-	r.p.fillA(b, row, max(rows, 0), padded, k0, min(words*r.k.perWord(), r.p.K-k0), r.k.wordsA(words))
+	r.p.fillA(b, row, rows, k0, min(words*r.k.perWord(), r.p.K-k0), r.k.wordsA(words))
 }
 
 func (r *run) blocks(worker, lo, hi int) {
@@ -208,37 +209,28 @@ func (r *run) blocks(worker, lo, hi int) {
 // block computes m rows from m0 of the strip on, in columns n0 to n0+n, and emits them.
 func (r *run) block(worker, m0, m, n0, n int) {
 	p, k, s := &r.p, r.k, &r.workers[worker]
-	padded := k.paddedRows(m)
-	nPad := k.panels(n) * k.cols
-	ldc := nPad + rowPad
-	s.c = grow(s.c, padded*ldc)
+	ldc := k.panels(n)*k.cols + rowPad
+	s.c = grow(s.c, m*ldc)
 	c := unsafe.Slice((*float32)(unsafe.Pointer(&s.c[0])), len(s.c))
 	if r.words == 0 {
 		clear(c)
 	}
-	for w, block := 0, 0; w < r.words; w, block = w+r.wordBlock, block+1 {
-		var a []uint32
-		if r.a != nil {
-			a = r.a[(block*r.padded+m0)*r.strideA:]
-		} else {
-			piece := padded * r.strideA
-			if r.oneRow {
-				s.words = grow(s.words, (r.words+r.wordBlock-1)/r.wordBlock*piece)
-				a = s.words[block*piece:]
-			} else {
-				s.words = grow(s.words, piece)
-				a = s.words
-			}
-			if !s.filled {
-				r.fill(worker, a, r.row+m0, m, padded, w)
+	if r.oneRow && r.panels != nil && k.streams(m) {
+		for j := 0; j < n; j += k.cols { // in the order in which the panels lie in memory
+			for w := 0; w < r.words; w += r.wordBlock {
+				r.panel(c[j:], ldc, r.blockA(worker, m0, m, w, j == 0), r.panelB(s, n0+j, w), nil, m, w, false)
 			}
 		}
-		for j := 0; j < n; j += k.cols {
-			var next []uint32
-			if r.panels != nil && j+k.cols < n {
-				next = r.panelB(s, n0+j+k.cols, w)[:min(r.wordBlock, r.words-w)*k.cols]
+	} else {
+		for w := 0; w < r.words; w += r.wordBlock {
+			a := r.blockA(worker, m0, m, w, true)
+			for j := 0; j < n; j += k.cols {
+				var next []uint32
+				if r.panels != nil && j+k.cols < n {
+					next = r.panelB(s, n0+j+k.cols, w)[:min(r.wordBlock, r.words-w)*k.cols]
+				}
+				r.panel(c[j:], ldc, a, r.panelB(s, n0+j, w), next, m, w, r.a != nil && j == 0)
 			}
-			r.panel(c[j:], ldc, a, r.panelB(s, n0+j, w), next, padded, w, r.a != nil && j == 0)
 		}
 	}
 	s.filled = r.oneRow
@@ -249,6 +241,24 @@ func (r *run) block(worker, m0, m, n0, n int) {
 		}
 		r.emit(worker, r.row+m0+i, n0, sums[:n])
 	}
+}
+
+// blockA returns m rows from m0 of the strip of A on, packed, from word w on. Where the strip isn't packed, first tells that
+// the worker has to pack them for this block of C.
+func (r *run) blockA(worker, m0, m, w int, first bool) []uint32 {
+	if r.a != nil {
+		return r.a[(w/r.wordBlock*r.rows+m0)*r.strideA:]
+	}
+	s, at, size := &r.workers[worker], 0, m*r.strideA
+	if r.oneRow { // kept for the other blocks
+		at, size = w/r.wordBlock*size, r.wordBlocks()*size
+	}
+	s.words = grow(s.words, size)
+	a := s.words[at:]
+	if first && !s.filled {
+		r.fill(worker, a, r.row+m0, m, w)
+	}
+	return a
 }
 
 // panelB returns the panel of column col from word w on.
@@ -273,28 +283,18 @@ func (r *run) panel(c []float32, ldc int, a, b, next []uint32, rows, w int, far 
 		return
 	}
 	half := kw * r.k.cols / 2
-	i := 0
-	for _, t := range r.k.tiles {
-		for ; rows-i >= t.rows; i += t.rows {
-			var fetch *uint32
-			if far && i+t.rows < rows {
-				fetch = &a[(i+t.rows)*r.strideA]
-			} else if len(next) > 0 {
-				fetch = &next[0]
-				next = next[min(half, len(next)):]
-			}
-			t.run(kw, &a[i*r.strideA], lda, &b[0], &c[i*ldc], uintptr(ldc)*4, acc, fetch)
+	for i := 0; i < rows; {
+		t := r.k.tile(rows - i)
+		var fetch *uint32
+		if far && i+t.rows < rows {
+			fetch = &a[(i+t.rows)*r.strideA]
+		} else if len(next) > 0 {
+			fetch = &next[0]
+			next = next[min(half, len(next)):]
 		}
+		t.run(kw, &a[i*r.strideA], lda, &b[0], &c[i*ldc], uintptr(ldc)*4, acc, fetch)
+		i += t.rows
 	}
-}
-
-// paddedRows returns the rows that the tiles for m rows compute.
-func (k *kernel) paddedRows(m int) int {
-	if k.panel != nil {
-		return m
-	}
-	last := k.tiles[len(k.tiles)-1].rows
-	return (m + last - 1) / last * last
 }
 
 // grow returns a slice of n words, s itself when it is large enough. The memory is aligned to 64 bytes and holds

@@ -4,6 +4,9 @@ package main
 // each word of K. The accumulators stay in registers; A's words are broadcast one by one.
 //
 // A word is 4 bytes along K: one float32, a pair of bfloat16, or four int8.
+//
+// Tiles of more than half the height fetch ahead. The lower ones take B as fast as memory gives it, and the processor follows
+// such a stream best when nothing comes in between.
 
 // rowBase are the registers that hold the address of rows 0, 3, 6 and 9 of A; the two rows after each are reached by
 // index (R11 = lda).
@@ -24,34 +27,34 @@ func aAddr(row, offset int) string {
 
 func tiles512(a *asm) {
 	f32 := func(rm, s1, dst int) string { return sprintf("VFMADD231PS Z%d, Z%d, Z%d", rm, s1, dst) }
-	for _, rows := range []int{12, 8, 4} {
+	for rows := 12; rows > 0; rows-- {
 		tile(a, tileSpec{name: sprintf("tileF32x%d_512", rows), rows: rows, reg: "Z", width: 64, regs: 32, fma: f32})
 	}
-	for _, rows := range []int{12, 8, 4} {
+	for rows := 12; rows > 0; rows-- {
 		tile(a, tileSpec{name: sprintf("tileBF16x%d_512", rows), rows: rows, reg: "Z", width: 64, regs: 32, fma: vdpbf16ps})
 	}
-	for _, rows := range []int{12, 8, 4} {
+	for rows := 12; rows > 0; rows-- {
 		tile(a, tileSpec{name: sprintf("tileWide%d_512", rows), rows: rows, reg: "Z", width: 64, regs: 32, fma: f32, wide: true})
 	}
 	u8 := func(rm, s1, dst int) string { return sprintf("VPDPBUSD Z%d, Z%d, Z%d", rm, s1, dst) }
-	for _, rows := range []int{12, 8, 4} {
+	for rows := 12; rows > 0; rows-- {
 		tile(a, tileSpec{name: sprintf("tileI8x%d_512", rows), rows: rows, reg: "Z", width: 64, regs: 32, fma: u8, add: "VPADDD"})
 	}
 }
 
 func tiles256(a *asm) {
 	f32 := func(rm, s1, dst int) string { return sprintf("VFMADD231PS Y%d, Y%d, Y%d", rm, s1, dst) }
-	for _, rows := range []int{6, 4, 2} {
+	for rows := 6; rows > 0; rows-- {
 		tile(a, tileSpec{name: sprintf("tileF32x%d_256", rows), rows: rows, reg: "Y", width: 32, regs: 16, fma: f32})
 	}
-	for _, rows := range []int{6, 4, 2} {
+	for rows := 6; rows > 0; rows-- {
 		tile(a, tileSpec{name: sprintf("tileWide%d_256", rows), rows: rows, reg: "Y", width: 32, regs: 16, fma: f32, wide: true})
 	}
 	// Without a dot product of bytes: |b|·(a with b's sign) in pairs of 16 bits, which cannot overflow since |a| ≤ 127.
 	s8 := func(rm, s1, dst int) string {
 		return sprintf("VPSIGNB Y%d, Y%d, Y14; VPMADDUBSW Y14, Y%d, Y14; VPMADDWD Y15, Y14, Y14; VPADDD Y14, Y%d, Y%d", rm, s1, rm+2, dst, dst)
 	}
-	for _, rows := range []int{4, 2} {
+	for rows := 4; rows > 0; rows-- {
 		tile(a, tileSpec{name: sprintf("tileI8x%d_256", rows), rows: rows, reg: "Y", width: 32, regs: 16, fma: s8, add: "VPADDD", temp: 13,
 			begin: []string{"VPCMPEQW Y15, Y15, Y15", "VPABSW Y15, Y15"},
 			step:  []string{sprintf("VPABSB Y%d, Y%d", 2*rows, 2*rows+2), sprintf("VPABSB Y%d, Y%d", 2*rows+1, 2*rows+3)}})
@@ -94,6 +97,7 @@ func tile(a *asm, t tileSpec) {
 		t.add = "VADDPS"
 	}
 	bases := rowBase[:(t.rows+2)/3]
+	fetch := t.rows > t.regs*3/16 // half of the tallest
 
 	a.printf("\n// func %s(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)\n", t.name)
 	a.printf("TEXT ·%s(SB), NOSPLIT, $0-64\n", t.name)
@@ -103,9 +107,11 @@ func tile(a *asm, t tileSpec) {
 	a.op("MOVQ b+24(FP), BX")
 	a.op("MOVQ c+32(FP), DI")
 	a.op("MOVQ ldc+40(FP), DX")
-	a.op("MOVQ next+56(FP), R15")
-	a.op("TESTQ R15, R15")
-	a.op("CMOVQEQ BX, R15")
+	if fetch {
+		a.op("MOVQ next+56(FP), R15")
+		a.op("TESTQ R15, R15")
+		a.op("CMOVQEQ BX, R15")
+	}
 	a.op("LEAQ (R11)(R11*2), R12")
 	for i := 1; i < len(bases); i++ {
 		a.op("LEAQ (%s)(R12*1), %s", bases[i-1], bases[i])
@@ -155,7 +161,7 @@ func tile(a *asm, t tileSpec) {
 			for _, op := range t.step {
 				a.op("%s", op)
 			}
-			if prefetch && half == 0 {
+			if prefetch && fetch && half == 0 {
 				for i := 0; i < 2*w; i += 64 {
 					a.op("PREFETCHT0 %d(BX)", u*2*w+1024+i)
 				}
@@ -173,7 +179,9 @@ func tile(a *asm, t tileSpec) {
 	}
 	advance := func(n int) {
 		a.op("ADDQ $%d, BX", 2*w*n)
-		a.op("ADDQ $%d, R15", w*n)
+		if fetch {
+			a.op("ADDQ $%d, R15", w*n)
+		}
 		for _, r := range bases {
 			a.op("ADDQ $%d, %s", 4*n*halves, r)
 		}
