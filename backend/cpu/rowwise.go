@@ -39,16 +39,23 @@ type rowKernel func(f *frame, r *registers, dst, x []float32, at int)
 // byRows plans a kernel that makes each row of the result from the same row of its first operand.
 func (p *planner) byRows(x view, r rows, others []view, begin func(f *frame), kernel rowKernel) source {
 	client := p.c
+	some := 1 // rows that are converted and handed on together
+	if len(r.dims) == 1 && r.strides[0] == r.width {
+		some = max(1, chunk/max(r.width, 1))
+	}
 	run := func(c *cluster) func(f *frame) error {
 		var current *frame
 		piece := func(worker, lo, hi int) {
 			s := &client.scratch[worker]
 			mem := current.mem[x.st.slot]
-			for i := lo; i < hi; i++ {
-				in := floats(client.vec, &x, mem, r.at(i), r.width, &s.alt)
-				out := room(&s.row, r.width)
-				kernel(current, s, out, in, i)
-				c.eval(current, s, i*r.width, r.width, out)
+			for i := lo; i < hi; i += some {
+				n := min(some, hi-i)
+				in := floats(client.vec, &x, mem, r.at(i), n*r.width, &s.alt)
+				out := room(&s.row, n*r.width)
+				for k := range n {
+					kernel(current, s, out[k*r.width:][:r.width], in[k*r.width:][:r.width], i+k)
+				}
+				c.eval(current, s, i*r.width, n*r.width, out)
 			}
 		}
 		return func(f *frame) error {
