@@ -43,7 +43,8 @@ type access struct {
 // micro is one operation on registers.
 type micro struct {
 	code    code
-	op      graph.Op // codeBinary
+	op      graph.Op         // codeBinary
+	act     graph.Activation // codeUnary: which one, where an epilogue knows it
 	dst     int16
 	x, y, z int16
 	load    int // codeLoad: which operand

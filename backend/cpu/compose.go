@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"slices"
+
 	"github.com/gesso-go/gesso/backend/cpu/vec"
 	"github.com/gesso-go/gesso/graph"
 	"github.com/gesso-go/gesso/tensor"
@@ -147,8 +149,15 @@ func biasAddWhole(fn *vec.Funcs, dst []uint16, acc []float32, x [3][]uint16) {
 	fn.AddAddToBF16(dst, acc, x[0], x[1])
 }
 
-// asWhole recognises a cluster that is one operation from bfloat16 memory to bfloat16 memory, or that adds to the producer's
-// sums a bias and perhaps another operand.
+func biasGateWhole(fn *vec.Funcs, dst []uint16, acc []float32, x [3][]uint16) {
+	fn.AddMulAddToBF16(dst, acc, x[0], x[1], x[2])
+}
+
+func biasGeluWhole(fn *vec.Funcs, dst []uint16, acc []float32, x [3][]uint16) {
+	fn.AddGeluTanhToBF16(dst, acc, x[0])
+}
+
+// asWhole recognises a cluster that is one operation from bfloat16 memory to bfloat16 memory, or one of the epilogues.
 func (b *composer) asWhole() {
 	c := b.c
 	last := len(c.dims) - 1
@@ -175,7 +184,7 @@ func (b *composer) asWhole() {
 		loads[o.dst] = o.load
 	}
 	if c.fed {
-		b.asBias(others, loads)
+		b.asEpilogue(others, loads)
 		return
 	}
 	whole := wholeFuncs[m.op]
@@ -191,16 +200,34 @@ func (b *composer) asWhole() {
 	}
 }
 
-// asBias recognises the sum of the producer's value and a loaded operand, and perhaps of that and another.
-func (b *composer) asBias(ops []*micro, loads map[int16]int) {
+// epilogues are the clusters of a producer that one kernel does: operations on its value, each with a loaded operand but
+// for activations, rounded after each.
+var epilogues = []struct {
+	ops   []graph.Op
+	act   graph.Activation // the last operation, if not NoActivation
+	whole func(fn *vec.Funcs, dst []uint16, acc []float32, x [3][]uint16)
+}{
+	{ops: []graph.Op{graph.Add}, whole: biasWhole},
+	{ops: []graph.Op{graph.Add}, act: graph.ActGeluTanh, whole: biasGeluWhole},
+	{ops: []graph.Op{graph.Add, graph.Add}, whole: biasAddWhole},
+	{ops: []graph.Op{graph.Add, graph.Mul, graph.Add}, whole: biasGateWhole},
+}
+
+// asEpilogue recognises one of the epilogues.
+func (b *composer) asEpilogue(ops []*micro, loads map[int16]int) {
 	c := b.c
-	if len(ops) > 2 {
-		return
+	act := graph.NoActivation
+	if last := ops[len(ops)-1]; last.code == codeUnary && last.act != graph.NoActivation {
+		act, ops = last.act, ops[:len(ops)-1]
+		if len(ops) == 0 || last.x != ops[len(ops)-1].dst {
+			return
+		}
 	}
 	sum := int16(0)
 	var operands []int
+	var names []graph.Op
 	for _, m := range ops {
-		if m.code != codeBinary || m.op != graph.Add || m.dtype != tensor.BF16 {
+		if m.code != codeBinary || m.dtype != tensor.BF16 {
 			return
 		}
 		r := m.y
@@ -214,11 +241,13 @@ func (b *composer) asBias(ops []*micro, loads map[int16]int) {
 			return
 		}
 		operands = append(operands, l)
+		names = append(names, m.op)
 		sum = m.dst
 	}
-	c.whole, c.operands = biasWhole, operands
-	if len(ops) == 2 {
-		c.whole = biasAddWhole
+	for _, e := range epilogues {
+		if e.act == act && slices.Equal(e.ops, names) {
+			c.whole, c.operands = e.whole, operands
+		}
 	}
 }
 
@@ -399,7 +428,9 @@ func (b *composer) activation(act graph.Activation, x int16, d tensor.DType) int
 	case graph.ActGelu:
 		return b.unary((*vec.Funcs).Gelu, x, d)
 	case graph.ActGeluTanh:
-		return b.unary((*vec.Funcs).GeluTanh, x, d)
+		r := b.unary((*vec.Funcs).GeluTanh, x, d)
+		b.ops[len(b.ops)-1].act = act
+		return r
 	case graph.ActSilu:
 		return b.unary((*vec.Funcs).Silu, x, d)
 	case graph.ActQuickGelu: // three operations, each rounded

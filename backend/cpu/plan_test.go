@@ -338,3 +338,44 @@ func TestBiasAndResidual(t *testing.T) {
 		}
 	}
 }
+
+// TestGateAndGelu is TestBiasAndResidual for a product with an activation, and for one whose result is gated and added.
+func TestGateAndGelu(t *testing.T) {
+	for _, level := range isa.Available() {
+		for _, channels := range []int{7, 128, chunk + 33} {
+			c := newClient(t, Options{ISA: level.String()})
+			types := []graph.Type{bf16(1, 5, 16), bf16(channels, 16), bf16(channels), bf16(1, 1, channels), bf16(1, 5, channels)}
+			var args []backend.Buffer
+			for _, typ := range types {
+				buf, err := c.Upload(random(typ), 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				args = append(args, buf)
+			}
+			for _, act := range []graph.Activation{graph.NoActivation, graph.ActGeluTanh} {
+				for _, gated := range []bool{false, true} {
+					result := func(b *graph.Builder, in []*graph.Node) *graph.Node {
+						y := b.Make(graph.Linear, graph.LinearAttr{Bias: true, Act: act}, in[:3]...)
+						if gated {
+							gate := b.Make(graph.BroadcastInDim, graph.BroadcastInDimAttr{Shape: types[4].Shape, Axes: []int{0, 1, 2}}, in[3])
+							y = b.Make(graph.Add, nil, in[4], b.Make(graph.Mul, nil, gate, y))
+						}
+						return y
+					}
+					one := compiled(t, c, types, func(b *graph.Builder, in []*graph.Node) []*graph.Node {
+						return []*graph.Node{result(b, in)}
+					})
+					// A second result makes the epilogue a generic one.
+					wide := compiled(t, c, types, func(b *graph.Builder, in []*graph.Node) []*graph.Node {
+						y := result(b, in)
+						return []*graph.Node{y, b.Make(graph.Neg, nil, y)}
+					})
+					if !bytes.Equal(results(t, one, args...)[0], results(t, wide, args...)[0]) {
+						t.Errorf("%v, %d channels, activation %v, gated %v: other bits", level, channels, act, gated)
+					}
+				}
+			}
+		}
+	}
+}

@@ -3,75 +3,77 @@
 package vec
 
 var kernelsNEON = kernels{
-	neg:             negNEONAll,
-	abs:             absNEONAll,
-	exp:             expNEONAll,
-	sqrt:            sqrtNEONAll,
-	rsqrt:           rsqrtNEONAll,
-	tanh:            tanhNEONAll,
-	erf:             erfNEONAll,
-	sigmoid:         sigmoidNEONAll,
-	silu:            siluNEONAll,
-	gelu:            geluNEONAll,
-	geluTanh:        geluTanhNEONAll,
-	quickGelu:       quickGeluNEONAll,
-	floor:           floorNEONAll,
-	ceil:            ceilNEONAll,
-	roundBF16:       roundBF16NEONAll,
-	roundF16:        roundF16NEONAll,
-	add:             addNEONAll,
-	sub:             subNEONAll,
-	mul:             mulNEONAll,
-	div:             divNEONAll,
-	max:             maxNEONAll,
-	min:             minNEONAll,
-	equal:           equalNEONAll,
-	notEqual:        notEqualNEONAll,
-	below:           belowNEONAll,
-	atMost:          atMostNEONAll,
-	choose:          chooseNEONAll,
-	addPairs:        addPairsNEONAll,
-	subPairs:        subPairsNEONAll,
-	mulPairs:        mulPairsNEONAll,
-	modulatePairs:   modulatePairsNEONAll,
-	addScalar:       addScalarNEONAll,
-	mulScalar:       mulScalarNEONAll,
-	divScalar:       divScalarNEONAll,
-	scalarSub:       scalarSubNEONAll,
-	scalarDiv:       scalarDivNEONAll,
-	maxScalar:       maxScalarNEONAll,
-	minScalar:       minScalarNEONAll,
-	mulAdd:          mulAddNEONAll,
-	fma:             fmaNEONAll,
-	fromBF16:        fromBF16NEONAll,
-	toBF16:          toBF16NEONAll,
-	fromF16:         fromF16NEONAll,
-	toF16:           toF16NEONAll,
-	addToBF16:       addToBF16NEONAll,
-	addAddToBF16:    addAddToBF16NEONAll,
-	sum:             sumNEONAll,
-	sumSquares:      sumSquaresNEONAll,
-	sumSquaresFrom:  sumSquaresFromNEONAll,
-	dot:             dotNEONAll,
-	rowMax:          rowMaxNEONAll,
-	expSum:          expSumNEONAll,
-	normalize:       normalizeNEONAll,
-	normalizeWeight: normalizeWeightNEONAll,
-	normalizeAffine: normalizeAffineNEONAll,
-	rope:            ropeNEONAll,
-	ropeHalf:        ropeHalfNEONAll,
-	scaleWeight:     scaleWeightNEONAll,
-	scaleWeightBF16: scaleWeightBF16NEONAll,
-	scaleWeightF16:  scaleWeightF16NEONAll,
-	modulate:        modulateNEONAll,
-	modulateBF16:    modulateBF16NEONAll,
-	modulateF16:     modulateF16NEONAll,
-	moments:         momentsNEONAll,
-	centred:         centredNEONAll,
-	centredSilu:     centredSiluNEONAll,
-	momentsBF16:     momentsBF16NEONAll,
-	centredBF16:     centredBF16NEONAll,
-	centredSiluBF16: centredSiluBF16NEONAll,
+	neg:               negNEONAll,
+	abs:               absNEONAll,
+	exp:               expNEONAll,
+	sqrt:              sqrtNEONAll,
+	rsqrt:             rsqrtNEONAll,
+	tanh:              tanhNEONAll,
+	erf:               erfNEONAll,
+	sigmoid:           sigmoidNEONAll,
+	silu:              siluNEONAll,
+	gelu:              geluNEONAll,
+	geluTanh:          geluTanhNEONAll,
+	quickGelu:         quickGeluNEONAll,
+	floor:             floorNEONAll,
+	ceil:              ceilNEONAll,
+	roundBF16:         roundBF16NEONAll,
+	roundF16:          roundF16NEONAll,
+	add:               addNEONAll,
+	sub:               subNEONAll,
+	mul:               mulNEONAll,
+	div:               divNEONAll,
+	max:               maxNEONAll,
+	min:               minNEONAll,
+	equal:             equalNEONAll,
+	notEqual:          notEqualNEONAll,
+	below:             belowNEONAll,
+	atMost:            atMostNEONAll,
+	choose:            chooseNEONAll,
+	addPairs:          addPairsNEONAll,
+	subPairs:          subPairsNEONAll,
+	mulPairs:          mulPairsNEONAll,
+	modulatePairs:     modulatePairsNEONAll,
+	addScalar:         addScalarNEONAll,
+	mulScalar:         mulScalarNEONAll,
+	divScalar:         divScalarNEONAll,
+	scalarSub:         scalarSubNEONAll,
+	scalarDiv:         scalarDivNEONAll,
+	maxScalar:         maxScalarNEONAll,
+	minScalar:         minScalarNEONAll,
+	mulAdd:            mulAddNEONAll,
+	fma:               fmaNEONAll,
+	fromBF16:          fromBF16NEONAll,
+	toBF16:            toBF16NEONAll,
+	fromF16:           fromF16NEONAll,
+	toF16:             toF16NEONAll,
+	addToBF16:         addToBF16NEONAll,
+	addAddToBF16:      addAddToBF16NEONAll,
+	addMulAddToBF16:   addMulAddToBF16NEONAll,
+	addGeluTanhToBF16: addGeluTanhToBF16NEONAll,
+	sum:               sumNEONAll,
+	sumSquares:        sumSquaresNEONAll,
+	sumSquaresFrom:    sumSquaresFromNEONAll,
+	dot:               dotNEONAll,
+	rowMax:            rowMaxNEONAll,
+	expSum:            expSumNEONAll,
+	normalize:         normalizeNEONAll,
+	normalizeWeight:   normalizeWeightNEONAll,
+	normalizeAffine:   normalizeAffineNEONAll,
+	rope:              ropeNEONAll,
+	ropeHalf:          ropeHalfNEONAll,
+	scaleWeight:       scaleWeightNEONAll,
+	scaleWeightBF16:   scaleWeightBF16NEONAll,
+	scaleWeightF16:    scaleWeightF16NEONAll,
+	modulate:          modulateNEONAll,
+	modulateBF16:      modulateBF16NEONAll,
+	modulateF16:       modulateF16NEONAll,
+	moments:           momentsNEONAll,
+	centred:           centredNEONAll,
+	centredSilu:       centredSiluNEONAll,
+	momentsBF16:       momentsBF16NEONAll,
+	centredBF16:       centredBF16NEONAll,
+	centredSiluBF16:   centredSiluBF16NEONAll,
 }
 
 //go:noescape
@@ -669,6 +671,32 @@ func addAddToBF16NEONAll(dst *uint16, x *float32, y, z *uint16, n int) {
 	}
 	if m < n {
 		addAddToBF16Go(at(dst, m), at(x, m), at(y, m), at(z, m), n-m)
+	}
+}
+
+//go:noescape
+func addMulAddToBF16NEON(dst *uint16, x *float32, y, gate, z *uint16, n int)
+
+func addMulAddToBF16NEONAll(dst *uint16, x *float32, y, gate, z *uint16, n int) {
+	m := n &^ 3
+	if m > 0 {
+		addMulAddToBF16NEON(dst, x, y, gate, z, m)
+	}
+	if m < n {
+		addMulAddToBF16Go(at(dst, m), at(x, m), at(y, m), at(gate, m), at(z, m), n-m)
+	}
+}
+
+//go:noescape
+func addGeluTanhToBF16NEON(dst *uint16, x *float32, y *uint16, n int)
+
+func addGeluTanhToBF16NEONAll(dst *uint16, x *float32, y *uint16, n int) {
+	m := n &^ 3
+	if m > 0 {
+		addGeluTanhToBF16NEON(dst, x, y, m)
+	}
+	if m < n {
+		addGeluTanhToBF16Go(at(dst, m), at(x, m), at(y, m), n-m)
 	}
 }
 

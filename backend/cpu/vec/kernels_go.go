@@ -11,147 +11,151 @@ import (
 
 // kernels is one level's implementation; pointers are to n elements, n > 0.
 type kernels struct {
-	neg             func(dst, x *float32, n int)                                  // -x
-	abs             func(dst, x *float32, n int)                                  // |x|
-	exp             func(dst, x *float32, n int)                                  // exp(x)
-	sqrt            func(dst, x *float32, n int)                                  // √x
-	rsqrt           func(dst, x *float32, n int)                                  // 1/√x
-	tanh            func(dst, x *float32, n int)                                  // tanh(x)
-	erf             func(dst, x *float32, n int)                                  // erf(x)
-	sigmoid         func(dst, x *float32, n int)                                  // 1/(1+exp(-x))
-	silu            func(dst, x *float32, n int)                                  // x/(1+exp(-x))
-	gelu            func(dst, x *float32, n int)                                  // x/2·(1+erf(x/√2))
-	geluTanh        func(dst, x *float32, n int)                                  // the tanh form of gelu
-	quickGelu       func(dst, x *float32, n int)                                  // x/(1+exp(-1.702x))
-	floor           func(dst, x *float32, n int)                                  // ⌊x⌋
-	ceil            func(dst, x *float32, n int)                                  // ⌈x⌉
-	roundBF16       func(dst, x *float32, n int)                                  // x rounded to bfloat16
-	roundF16        func(dst, x *float32, n int)                                  // x rounded to binary16
-	add             func(dst, x, y *float32, n int)                               // x+y
-	sub             func(dst, x, y *float32, n int)                               // x-y
-	mul             func(dst, x, y *float32, n int)                               // x·y
-	div             func(dst, x, y *float32, n int)                               // x/y
-	max             func(dst, x, y *float32, n int)                               // the larger, NaN if either is
-	min             func(dst, x, y *float32, n int)                               // the smaller, NaN if either is
-	equal           func(dst, x, y *float32, n int)                               // 1 where x = y, else 0
-	notEqual        func(dst, x, y *float32, n int)                               // 0 where x = y, else 1
-	below           func(dst, x, y *float32, n int)                               // 1 where x < y, else 0
-	atMost          func(dst, x, y *float32, n int)                               // 1 where x ≤ y, else 0
-	choose          func(dst, x, y, z *float32, n int)                            // y where x = 0, else z
-	addPairs        func(dst, x, y *float32, n int)                               // x+y, of pairs of bfloat16
-	subPairs        func(dst, x, y *float32, n int)                               // x-y, of pairs of bfloat16
-	mulPairs        func(dst, x, y *float32, n int)                               // x·y, of pairs of bfloat16
-	modulatePairs   func(dst, x, scale, shift *float32, n int)                    // x·(1+scale)+shift, rounded after each step, of pairs of bfloat16
-	addScalar       func(dst, x *float32, s float32, n int)                       // x+s
-	mulScalar       func(dst, x *float32, s float32, n int)                       // x·s
-	divScalar       func(dst, x *float32, s float32, n int)                       // x/s
-	scalarSub       func(dst, x *float32, s float32, n int)                       // s-x
-	scalarDiv       func(dst, x *float32, s float32, n int)                       // s/x
-	maxScalar       func(dst, x *float32, s float32, n int)                       // the larger of x and s, NaN if either is
-	minScalar       func(dst, x *float32, s float32, n int)                       // the smaller of x and s, NaN if either is
-	mulAdd          func(dst, x, y, z *float32, n int)                            // x·y rounded, +z rounded
-	fma             func(dst, x, y, z *float32, n int)                            // x·y+z rounded once
-	fromBF16        func(dst *float32, x *uint16, n int)                          // bfloat16 to float32
-	toBF16          func(dst *uint16, x *float32, n int)                          // float32 to bfloat16
-	fromF16         func(dst *float32, x *uint16, n int)                          // binary16 to float32
-	toF16           func(dst *uint16, x *float32, n int)                          // float32 to binary16
-	addToBF16       func(dst *uint16, x *float32, y *uint16, n int)               // x+y to bfloat16
-	addAddToBF16    func(dst *uint16, x *float32, y, z *uint16, n int)            // x+y rounded, +z, to bfloat16
-	sum             func(x *float32, n int) float32                               // Σx
-	sumSquares      func(x *float32, n int) float32                               // Σx²
-	sumSquaresFrom  func(x *float32, s float32, n int) float32                    // Σ(x-s)²
-	dot             func(x, y *float32, n int) float32                            // Σx·y
-	rowMax          func(x *float32, n int) float32                               // the largest x, NaN if any is
-	expSum          func(dst, x *float32, s float32, n int) float32               // exp(x-s), and its sum; s is not below any x
-	normalize       func(dst, x *float32, mean, rstd float32, n int)              // (x-mean)·rstd
-	normalizeWeight func(dst, x, w *float32, mean, rstd float32, n int)           // (x-mean)·rstd·w
-	normalizeAffine func(dst, x, w, c *float32, mean, rstd float32, n int)        // (x-mean)·rstd·w+c
-	rope            func(dst, x, cos, sin *float32, n int)                        // x·cos + (-x₁, x₀, -x₃, x₂ …)·sin; n is even
-	ropeHalf        func(dst, dst2, x, y, cos, sin, cos2, sin2 *float32, n int)   // x·cos - y·sin and y·cos2 + x·sin2
-	scaleWeight     func(dst, x, w *float32, s float32, n int)                    // x·s·w, rounded before w
-	scaleWeightBF16 func(dst, x, w *float32, s float32, n int)                    // x·s·w, rounded before w
-	scaleWeightF16  func(dst, x, w *float32, s float32, n int)                    // x·s·w, rounded before w
-	modulate        func(dst, x, scale, shift *float32, n int)                    // x·(1+scale)+shift, rounded after each step but the last
-	modulateBF16    func(dst, x, scale, shift *float32, n int)                    // x·(1+scale)+shift, rounded after each step but the last
-	modulateF16     func(dst, x, scale, shift *float32, n int)                    // x·(1+scale)+shift, rounded after each step but the last
-	moments         func(sum, squares, c, x0, x1, x2, x3 *float32, n int)         // adds x-c to sum and (x-c)² to squares, for four rows x
-	centred         func(dst, x, mean, scale, offset *float32, n int)             // (x-mean)·scale+offset
-	centredSilu     func(dst, x, mean, scale, offset *float32, n int)             // silu of (x-mean)·scale+offset, rounded before
-	momentsBF16     func(sum, squares, c *float32, x0, x1, x2, x3 *uint16, n int) // adds x-c to sum and (x-c)² to squares, for four rows x
-	centredBF16     func(dst, x *uint16, mean, scale, offset *float32, n int)     // (x-mean)·scale+offset
-	centredSiluBF16 func(dst, x *uint16, mean, scale, offset *float32, n int)     // silu of (x-mean)·scale+offset, rounded before
+	neg               func(dst, x *float32, n int)                                  // -x
+	abs               func(dst, x *float32, n int)                                  // |x|
+	exp               func(dst, x *float32, n int)                                  // exp(x)
+	sqrt              func(dst, x *float32, n int)                                  // √x
+	rsqrt             func(dst, x *float32, n int)                                  // 1/√x
+	tanh              func(dst, x *float32, n int)                                  // tanh(x)
+	erf               func(dst, x *float32, n int)                                  // erf(x)
+	sigmoid           func(dst, x *float32, n int)                                  // 1/(1+exp(-x))
+	silu              func(dst, x *float32, n int)                                  // x/(1+exp(-x))
+	gelu              func(dst, x *float32, n int)                                  // x/2·(1+erf(x/√2))
+	geluTanh          func(dst, x *float32, n int)                                  // the tanh form of gelu
+	quickGelu         func(dst, x *float32, n int)                                  // x/(1+exp(-1.702x))
+	floor             func(dst, x *float32, n int)                                  // ⌊x⌋
+	ceil              func(dst, x *float32, n int)                                  // ⌈x⌉
+	roundBF16         func(dst, x *float32, n int)                                  // x rounded to bfloat16
+	roundF16          func(dst, x *float32, n int)                                  // x rounded to binary16
+	add               func(dst, x, y *float32, n int)                               // x+y
+	sub               func(dst, x, y *float32, n int)                               // x-y
+	mul               func(dst, x, y *float32, n int)                               // x·y
+	div               func(dst, x, y *float32, n int)                               // x/y
+	max               func(dst, x, y *float32, n int)                               // the larger, NaN if either is
+	min               func(dst, x, y *float32, n int)                               // the smaller, NaN if either is
+	equal             func(dst, x, y *float32, n int)                               // 1 where x = y, else 0
+	notEqual          func(dst, x, y *float32, n int)                               // 0 where x = y, else 1
+	below             func(dst, x, y *float32, n int)                               // 1 where x < y, else 0
+	atMost            func(dst, x, y *float32, n int)                               // 1 where x ≤ y, else 0
+	choose            func(dst, x, y, z *float32, n int)                            // y where x = 0, else z
+	addPairs          func(dst, x, y *float32, n int)                               // x+y, of pairs of bfloat16
+	subPairs          func(dst, x, y *float32, n int)                               // x-y, of pairs of bfloat16
+	mulPairs          func(dst, x, y *float32, n int)                               // x·y, of pairs of bfloat16
+	modulatePairs     func(dst, x, scale, shift *float32, n int)                    // x·(1+scale)+shift, rounded after each step, of pairs of bfloat16
+	addScalar         func(dst, x *float32, s float32, n int)                       // x+s
+	mulScalar         func(dst, x *float32, s float32, n int)                       // x·s
+	divScalar         func(dst, x *float32, s float32, n int)                       // x/s
+	scalarSub         func(dst, x *float32, s float32, n int)                       // s-x
+	scalarDiv         func(dst, x *float32, s float32, n int)                       // s/x
+	maxScalar         func(dst, x *float32, s float32, n int)                       // the larger of x and s, NaN if either is
+	minScalar         func(dst, x *float32, s float32, n int)                       // the smaller of x and s, NaN if either is
+	mulAdd            func(dst, x, y, z *float32, n int)                            // x·y rounded, +z rounded
+	fma               func(dst, x, y, z *float32, n int)                            // x·y+z rounded once
+	fromBF16          func(dst *float32, x *uint16, n int)                          // bfloat16 to float32
+	toBF16            func(dst *uint16, x *float32, n int)                          // float32 to bfloat16
+	fromF16           func(dst *float32, x *uint16, n int)                          // binary16 to float32
+	toF16             func(dst *uint16, x *float32, n int)                          // float32 to binary16
+	addToBF16         func(dst *uint16, x *float32, y *uint16, n int)               // x+y to bfloat16
+	addAddToBF16      func(dst *uint16, x *float32, y, z *uint16, n int)            // x+y rounded, +z, to bfloat16
+	addMulAddToBF16   func(dst *uint16, x *float32, y, gate, z *uint16, n int)      // (x+y)·gate+z to bfloat16, rounded after each step
+	addGeluTanhToBF16 func(dst *uint16, x *float32, y *uint16, n int)               // the tanh form of gelu of x+y to bfloat16, rounded before
+	sum               func(x *float32, n int) float32                               // Σx
+	sumSquares        func(x *float32, n int) float32                               // Σx²
+	sumSquaresFrom    func(x *float32, s float32, n int) float32                    // Σ(x-s)²
+	dot               func(x, y *float32, n int) float32                            // Σx·y
+	rowMax            func(x *float32, n int) float32                               // the largest x, NaN if any is
+	expSum            func(dst, x *float32, s float32, n int) float32               // exp(x-s), and its sum; s is not below any x
+	normalize         func(dst, x *float32, mean, rstd float32, n int)              // (x-mean)·rstd
+	normalizeWeight   func(dst, x, w *float32, mean, rstd float32, n int)           // (x-mean)·rstd·w
+	normalizeAffine   func(dst, x, w, c *float32, mean, rstd float32, n int)        // (x-mean)·rstd·w+c
+	rope              func(dst, x, cos, sin *float32, n int)                        // x·cos + (-x₁, x₀, -x₃, x₂ …)·sin; n is even
+	ropeHalf          func(dst, dst2, x, y, cos, sin, cos2, sin2 *float32, n int)   // x·cos - y·sin and y·cos2 + x·sin2
+	scaleWeight       func(dst, x, w *float32, s float32, n int)                    // x·s·w, rounded before w
+	scaleWeightBF16   func(dst, x, w *float32, s float32, n int)                    // x·s·w, rounded before w
+	scaleWeightF16    func(dst, x, w *float32, s float32, n int)                    // x·s·w, rounded before w
+	modulate          func(dst, x, scale, shift *float32, n int)                    // x·(1+scale)+shift, rounded after each step but the last
+	modulateBF16      func(dst, x, scale, shift *float32, n int)                    // x·(1+scale)+shift, rounded after each step but the last
+	modulateF16       func(dst, x, scale, shift *float32, n int)                    // x·(1+scale)+shift, rounded after each step but the last
+	moments           func(sum, squares, c, x0, x1, x2, x3 *float32, n int)         // adds x-c to sum and (x-c)² to squares, for four rows x
+	centred           func(dst, x, mean, scale, offset *float32, n int)             // (x-mean)·scale+offset
+	centredSilu       func(dst, x, mean, scale, offset *float32, n int)             // silu of (x-mean)·scale+offset, rounded before
+	momentsBF16       func(sum, squares, c *float32, x0, x1, x2, x3 *uint16, n int) // adds x-c to sum and (x-c)² to squares, for four rows x
+	centredBF16       func(dst, x *uint16, mean, scale, offset *float32, n int)     // (x-mean)·scale+offset
+	centredSiluBF16   func(dst, x *uint16, mean, scale, offset *float32, n int)     // silu of (x-mean)·scale+offset, rounded before
 }
 
 var portable = kernels{
-	neg:             negGo,
-	abs:             absGo,
-	exp:             expGo,
-	sqrt:            sqrtGo,
-	rsqrt:           rsqrtGo,
-	tanh:            tanhGo,
-	erf:             erfGo,
-	sigmoid:         sigmoidGo,
-	silu:            siluGo,
-	gelu:            geluGo,
-	geluTanh:        geluTanhGo,
-	quickGelu:       quickGeluGo,
-	floor:           floorGo,
-	ceil:            ceilGo,
-	roundBF16:       roundBF16Go,
-	roundF16:        roundF16Go,
-	add:             addGo,
-	sub:             subGo,
-	mul:             mulGo,
-	div:             divGo,
-	max:             maxGo,
-	min:             minGo,
-	equal:           equalGo,
-	notEqual:        notEqualGo,
-	below:           belowGo,
-	atMost:          atMostGo,
-	choose:          chooseGo,
-	addPairs:        addPairsGo,
-	subPairs:        subPairsGo,
-	mulPairs:        mulPairsGo,
-	modulatePairs:   modulatePairsGo,
-	addScalar:       addScalarGo,
-	mulScalar:       mulScalarGo,
-	divScalar:       divScalarGo,
-	scalarSub:       scalarSubGo,
-	scalarDiv:       scalarDivGo,
-	maxScalar:       maxScalarGo,
-	minScalar:       minScalarGo,
-	mulAdd:          mulAddGo,
-	fma:             fmaGo,
-	fromBF16:        fromBF16Go,
-	toBF16:          toBF16Go,
-	fromF16:         fromF16Go,
-	toF16:           toF16Go,
-	addToBF16:       addToBF16Go,
-	addAddToBF16:    addAddToBF16Go,
-	sum:             sumGo,
-	sumSquares:      sumSquaresGo,
-	sumSquaresFrom:  sumSquaresFromGo,
-	dot:             dotGo,
-	rowMax:          rowMaxGo,
-	expSum:          expSumGo,
-	normalize:       normalizeGo,
-	normalizeWeight: normalizeWeightGo,
-	normalizeAffine: normalizeAffineGo,
-	rope:            ropeGo,
-	ropeHalf:        ropeHalfGo,
-	scaleWeight:     scaleWeightGo,
-	scaleWeightBF16: scaleWeightBF16Go,
-	scaleWeightF16:  scaleWeightF16Go,
-	modulate:        modulateGo,
-	modulateBF16:    modulateBF16Go,
-	modulateF16:     modulateF16Go,
-	moments:         momentsGo,
-	centred:         centredGo,
-	centredSilu:     centredSiluGo,
-	momentsBF16:     momentsBF16Go,
-	centredBF16:     centredBF16Go,
-	centredSiluBF16: centredSiluBF16Go,
+	neg:               negGo,
+	abs:               absGo,
+	exp:               expGo,
+	sqrt:              sqrtGo,
+	rsqrt:             rsqrtGo,
+	tanh:              tanhGo,
+	erf:               erfGo,
+	sigmoid:           sigmoidGo,
+	silu:              siluGo,
+	gelu:              geluGo,
+	geluTanh:          geluTanhGo,
+	quickGelu:         quickGeluGo,
+	floor:             floorGo,
+	ceil:              ceilGo,
+	roundBF16:         roundBF16Go,
+	roundF16:          roundF16Go,
+	add:               addGo,
+	sub:               subGo,
+	mul:               mulGo,
+	div:               divGo,
+	max:               maxGo,
+	min:               minGo,
+	equal:             equalGo,
+	notEqual:          notEqualGo,
+	below:             belowGo,
+	atMost:            atMostGo,
+	choose:            chooseGo,
+	addPairs:          addPairsGo,
+	subPairs:          subPairsGo,
+	mulPairs:          mulPairsGo,
+	modulatePairs:     modulatePairsGo,
+	addScalar:         addScalarGo,
+	mulScalar:         mulScalarGo,
+	divScalar:         divScalarGo,
+	scalarSub:         scalarSubGo,
+	scalarDiv:         scalarDivGo,
+	maxScalar:         maxScalarGo,
+	minScalar:         minScalarGo,
+	mulAdd:            mulAddGo,
+	fma:               fmaGo,
+	fromBF16:          fromBF16Go,
+	toBF16:            toBF16Go,
+	fromF16:           fromF16Go,
+	toF16:             toF16Go,
+	addToBF16:         addToBF16Go,
+	addAddToBF16:      addAddToBF16Go,
+	addMulAddToBF16:   addMulAddToBF16Go,
+	addGeluTanhToBF16: addGeluTanhToBF16Go,
+	sum:               sumGo,
+	sumSquares:        sumSquaresGo,
+	sumSquaresFrom:    sumSquaresFromGo,
+	dot:               dotGo,
+	rowMax:            rowMaxGo,
+	expSum:            expSumGo,
+	normalize:         normalizeGo,
+	normalizeWeight:   normalizeWeightGo,
+	normalizeAffine:   normalizeAffineGo,
+	rope:              ropeGo,
+	ropeHalf:          ropeHalfGo,
+	scaleWeight:       scaleWeightGo,
+	scaleWeightBF16:   scaleWeightBF16Go,
+	scaleWeightF16:    scaleWeightF16Go,
+	modulate:          modulateGo,
+	modulateBF16:      modulateBF16Go,
+	modulateF16:       modulateF16Go,
+	moments:           momentsGo,
+	centred:           centredGo,
+	centredSilu:       centredSiluGo,
+	momentsBF16:       momentsBF16Go,
+	centredBF16:       centredBF16Go,
+	centredSiluBF16:   centredSiluBF16Go,
 }
 
 var (
@@ -1148,6 +1152,105 @@ func addAddToBF16Go(dst *uint16, x *float32, y, z *uint16, n int) {
 		t22 := or(t16, c00400000)
 		t23 := choose(t21, t22, t20)
 		dsts[i] = uint16(bits(t23) >> 16)
+	}
+}
+
+// addMulAddToBF16Go: (x+y)·gate+z to bfloat16, rounded after each step.
+func addMulAddToBF16Go(dst *uint16, x *float32, y, gate, z *uint16, n int) {
+	dsts := unsafe.Slice(dst, n)
+	xs := unsafe.Slice(x, n)
+	ys := unsafe.Slice(y, n)
+	gates := unsafe.Slice(gate, n)
+	zs := unsafe.Slice(z, n)
+	for i := range n {
+		t0 := xs[i]
+		t1 := tensor.BF16ToFloat32(ys[i])
+		t2 := t0 + t1
+		t3 := shiftRight(t2, 16)
+		t5 := and(t3, c00000001)
+		t7 := intAdd(t2, c00007fff)
+		t8 := intAdd(t7, t5)
+		t9 := t2 != t2
+		t11 := or(t2, c00400000)
+		t12 := choose(t9, t11, t8)
+		t14 := and(t12, cffff0000)
+		t15 := tensor.BF16ToFloat32(gates[i])
+		t16 := float32(t14 * t15)
+		t17 := shiftRight(t16, 16)
+		t18 := and(t17, c00000001)
+		t19 := intAdd(t16, c00007fff)
+		t20 := intAdd(t19, t18)
+		t21 := t16 != t16
+		t22 := or(t16, c00400000)
+		t23 := choose(t21, t22, t20)
+		t24 := and(t23, cffff0000)
+		t25 := tensor.BF16ToFloat32(zs[i])
+		t26 := t24 + t25
+		t27 := shiftRight(t26, 16)
+		t28 := and(t27, c00000001)
+		t29 := intAdd(t26, c00007fff)
+		t30 := intAdd(t29, t28)
+		t31 := t26 != t26
+		t32 := or(t26, c00400000)
+		t33 := choose(t31, t32, t30)
+		dsts[i] = uint16(bits(t33) >> 16)
+	}
+}
+
+// addGeluTanhToBF16Go: the tanh form of gelu of x+y to bfloat16, rounded before.
+func addGeluTanhToBF16Go(dst *uint16, x *float32, y *uint16, n int) {
+	dsts := unsafe.Slice(dst, n)
+	xs := unsafe.Slice(x, n)
+	ys := unsafe.Slice(y, n)
+	for i := range n {
+		t0 := xs[i]
+		t1 := tensor.BF16ToFloat32(ys[i])
+		t2 := t0 + t1
+		t3 := shiftRight(t2, 16)
+		t5 := and(t3, c00000001)
+		t7 := intAdd(t2, c00007fff)
+		t8 := intAdd(t7, t5)
+		t9 := t2 != t2
+		t11 := or(t2, c00400000)
+		t12 := choose(t9, t11, t8)
+		t14 := and(t12, cffff0000)
+		t15 := float32(t14 * t14)
+		t18 := fma(t15, c3d922279, c3fcc422a)
+		t19 := float32(t14 * t18)
+		t21 := xor(t19, c80000000)
+		t23 := greater(cc2d00000, t21)
+		t25 := less(c42b20000, t23)
+		t27 := float32(t25 * c3fb8aa3b)
+		t28 := nearest(t27)
+		t30 := fma(-t28, c3f318000, t25)
+		t32 := fma(-t28, cb95e8083, t30)
+		t35 := fma(c39506967, t32, c3ab743ce)
+		t37 := fma(t35, t32, c3c088908)
+		t39 := fma(t37, t32, c3d2aa9c1)
+		t41 := fma(t39, t32, c3e2aaaaa)
+		t43 := fma(t41, t32, c3f000000)
+		t44 := float32(t32 * t32)
+		t45 := fma(t43, t44, t32)
+		t47 := t45 + c3f800000
+		t48 := toInt(t28)
+		t49 := shiftArith(t48, 1)
+		t50 := shiftLeft(t49, 23)
+		t51 := intAdd(t50, c3f800000)
+		t52 := float32(t47 * t51)
+		t53 := intSub(t48, t49)
+		t54 := shiftLeft(t53, 23)
+		t55 := intAdd(t54, c3f800000)
+		t56 := float32(t52 * t55)
+		t57 := t56 + c3f800000
+		t58 := t14 / t57
+		t59 := shiftRight(t58, 16)
+		t60 := and(t59, c00000001)
+		t61 := intAdd(t58, c00007fff)
+		t62 := intAdd(t61, t60)
+		t63 := t58 != t58
+		t64 := or(t58, c00400000)
+		t65 := choose(t63, t64, t62)
+		dsts[i] = uint16(bits(t65) >> 16)
 	}
 }
 

@@ -66,5 +66,19 @@ func (f *Funcs) AddAddToBF16(dst []uint16, x []float32, y, z []uint16) {
 	}
 }
 
+// AddMulAddToBF16 sets dst to (x+y)·gate+z, rounded after each step.
+func (f *Funcs) AddMulAddToBF16(dst []uint16, x []float32, y, gate, z []uint16) {
+	if n := len(dst); n > 0 {
+		f.k.addMulAddToBF16(&dst[0], &x[:n][0], &y[:n][0], &gate[:n][0], &z[:n][0], n)
+	}
+}
+
+// AddGeluTanhToBF16 sets dst to the tanh form of gelu of x+y, rounded before and after.
+func (f *Funcs) AddGeluTanhToBF16(dst []uint16, x []float32, y []uint16) {
+	if n := len(dst); n > 0 {
+		f.k.addGeluTanhToBF16(&dst[0], &x[:n][0], &y[:n][0], n)
+	}
+}
+
 // words views neighbouring pairs as words.
 func words(x []uint16) *float32 { return (*float32)(unsafe.Pointer(&x[0])) }

@@ -240,6 +240,17 @@ func kernels() []kernel {
 			body: func(b *builder) {
 				b.store("dst", b.bf16Bits(b.add(b.bf16(b.add(b.load("x"), b.load("y"))), b.load("z"))))
 			}},
+		{name: "addMulAddToBF16", doc: "(x+y)·gate+z to bfloat16, rounded after each step",
+			streams: []stream{{name: "dst", elem: "bf16", out: true}, in("x"), {name: "y", elem: "bf16"}, {name: "gate", elem: "bf16"}, {name: "z", elem: "bf16"}},
+			body: func(b *builder) {
+				gated := b.bf16(b.mul(b.bf16(b.add(b.load("x"), b.load("y"))), b.load("gate")))
+				b.store("dst", b.bf16Bits(b.add(gated, b.load("z"))))
+			}},
+		{name: "addGeluTanhToBF16", doc: "the tanh form of gelu of x+y to bfloat16, rounded before",
+			streams: []stream{{name: "dst", elem: "bf16", out: true}, in("x"), {name: "y", elem: "bf16"}},
+			body: func(b *builder) {
+				b.store("dst", b.bf16Bits(b.geluTanh(b.bf16(b.add(b.load("x"), b.load("y"))))))
+			}},
 
 		reduction("sum", "Σx", "sum", []stream{in("x")}, nil,
 			func(b *builder) { b.setAcc(b.add(b.acc(), b.load("x"))) }),
