@@ -249,6 +249,16 @@ func TestCancel(t *testing.T) {
 	if _, err := p.Generate(ctx, r); !errors.Is(err, context.Canceled) || steps > 2 {
 		t.Errorf("%v after %d steps", err, steps)
 	}
+	ctx, cancel = context.WithCancel(t.Context())
+	r.OnStep = nil
+	r.Progress = func(s gesso.Progress) {
+		if s.Step == 3 { // the transformer is about to run
+			cancel()
+		}
+	}
+	if _, err := p.Generate(ctx, r); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "after 3 of 1000 steps") {
+		t.Errorf("in a step: %v", err)
+	}
 	generate(t, p, request()) // the pipeline goes on
 }
 

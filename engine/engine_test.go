@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gesso-go/gesso/backend"
 	"github.com/gesso-go/gesso/backend/cpu"
@@ -398,6 +399,22 @@ func TestStrictIsAsynchronous(t *testing.T) {
 	close(c.release)
 	if err := x.Wait(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A context that ends while the device computes ends a read, and what was issued can be read later.
+func TestReadContext(t *testing.T) {
+	c := &fakeClient{release: make(chan struct{})}
+	e := New(c, Options{})
+	x := e.vec(1).Tanh()
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	if _, err := x.ReadContext(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	close(c.release)
+	if _, err := x.ReadContext(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -151,6 +152,28 @@ func (v Value) Read() (*tensor.Array, error) {
 	b.trace.Add(timeline.Move, "read", start, int64(len(a.Data)))
 	b.stats.addRead(int64(len(a.Data)))
 	return a, nil
+}
+
+// ReadContext is Read, but returns ctx's error as soon as ctx ends; what was issued runs on.
+func (v Value) ReadContext(ctx context.Context) (*tensor.Array, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	type result struct {
+		a   *tensor.Array
+		err error
+	}
+	read := make(chan result, 1)
+	go func() {
+		a, err := v.Read()
+		read <- result{a, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case r := <-read:
+		return r.a, r.err
+	}
 }
 
 // Wait runs what v needs and waits for it.

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -62,9 +63,9 @@ func (v *VAE) Rescale(latents *tensor.Array) (*tensor.Array, error) {
 // Decode takes latents (B, C, h, w), unscaled, to pictures (B, 3, H, W), not clamped. Slicing decodes one picture at a
 // time. Tiling decodes large latents in overlapping tiles, whose borders are blended; the result differs slightly from
 // that of the whole.
-func (v *VAE) Decode(z *tensor.Array, tiling, slicing bool) (*tensor.Array, error) {
+func (v *VAE) Decode(ctx context.Context, z *tensor.Array, tiling, slicing bool) (*tensor.Array, error) {
 	tile := v.Config.SampleSize / v.Config.Scale()
-	return v.run(v.decode, z, tiles{
+	return v.run(ctx, v.decode, z, tiles{
 		size: tile, step: int(float64(tile) * (1 - tileOverlap)),
 		blend: int(float64(v.Config.SampleSize) * tileOverlap), out: v.Config.SampleSize,
 	}, tiling, slicing)
@@ -72,9 +73,9 @@ func (v *VAE) Decode(z *tensor.Array, tiling, slicing bool) (*tensor.Array, erro
 
 // Encode takes pictures (B, 3, H, W) in [-1, 1] to the mean and the logarithm of the variance of their latents
 // (B, C, h, w), the latter clamped to [-30, 20].
-func (v *VAE) Encode(x *tensor.Array, tiling, slicing bool) (mean, logvar *tensor.Array, err error) {
+func (v *VAE) Encode(ctx context.Context, x *tensor.Array, tiling, slicing bool) (mean, logvar *tensor.Array, err error) {
 	tile := v.Config.SampleSize / v.Config.Scale()
-	moments, err := v.run(v.encode, x, tiles{
+	moments, err := v.run(ctx, v.encode, x, tiles{
 		size: v.Config.SampleSize, step: int(float64(v.Config.SampleSize) * (1 - tileOverlap)),
 		blend: int(float64(tile) * tileOverlap), out: tile,
 	}, tiling, slicing)
@@ -119,34 +120,34 @@ const tileOverlap = 0.25
 // and the side of a tile, at the output.
 type tiles struct{ size, step, blend, out int }
 
-func (v *VAE) run(fn *engine.Function, x *tensor.Array, t tiles, tiling, slicing bool) (*tensor.Array, error) {
+func (v *VAE) run(ctx context.Context, fn *engine.Function, x *tensor.Array, t tiles, tiling, slicing bool) (*tensor.Array, error) {
 	x, err := x.Convert(v.Weights.DType)
 	if err != nil {
 		return nil, err
 	}
 	b := x.Shape[0]
 	if !slicing || b == 1 {
-		return v.runBatch(fn, x, t, tiling)
+		return v.runBatch(ctx, fn, x, t, tiling)
 	}
 	parts := make([]*tensor.Array, b)
 	for i := range parts {
-		if parts[i], err = v.runBatch(fn, rows(x, i, 1), t, tiling); err != nil {
+		if parts[i], err = v.runBatch(ctx, fn, rows(x, i, 1), t, tiling); err != nil {
 			return nil, err
 		}
 	}
 	return Stack(parts), nil
 }
 
-func (v *VAE) runBatch(fn *engine.Function, x *tensor.Array, t tiles, tiling bool) (*tensor.Array, error) {
+func (v *VAE) runBatch(ctx context.Context, fn *engine.Function, x *tensor.Array, t tiles, tiling bool) (*tensor.Array, error) {
 	if tiling && (x.Shape[2] > t.size || x.Shape[3] > t.size) {
-		return v.runTiled(fn, x, t)
+		return v.runTiled(ctx, fn, x, t)
 	}
-	return fn.Call(v.eng.Upload(x).Donate())[0].Read()
+	return fn.Call(v.eng.Upload(x).Donate())[0].ReadContext(ctx)
 }
 
 // runTiled is AutoencoderKL's tiled_decode and tiled_encode: tiles are blended in place, first with the tile above, then
 // with the one to the left, so later tiles blend against already blended ones.
-func (v *VAE) runTiled(fn *engine.Function, z *tensor.Array, t tiles) (*tensor.Array, error) {
+func (v *VAE) runTiled(ctx context.Context, fn *engine.Function, z *tensor.Array, t tiles) (*tensor.Array, error) {
 	limit := t.out - t.blend
 	if t.step < 1 || limit < 1 {
 		return nil, fmt.Errorf("vae: sample_size %d is too small for tiling", v.Config.SampleSize)
@@ -156,7 +157,7 @@ func (v *VAE) runTiled(fn *engine.Function, z *tensor.Array, t tiles) (*tensor.A
 	for y := 0; y < z.Shape[2]; y += t.step {
 		var row, cut []*plane
 		for x := 0; x < z.Shape[3]; x += t.step {
-			a, err := fn.Call(v.eng.Upload(crop(z, y, x, t.size, t.size)).Donate())[0].Read()
+			a, err := fn.Call(v.eng.Upload(crop(z, y, x, t.size, t.size)).Donate())[0].ReadContext(ctx)
 			if err != nil {
 				return nil, err
 			}

@@ -87,7 +87,7 @@ func testVAEGolden(t *testing.T, dir, name string) {
 					}
 				}
 			}
-			mean, logvar, err := v.Encode(get("image"), false, false)
+			mean, logvar, err := v.Encode(t.Context(), get("image"), false, false)
 			check("encode.mean", mean, err)
 			check("encode.logvar", logvar, err)
 			noise, err := rng.New(3).Randn(c.d, mean.Shape...)
@@ -96,10 +96,10 @@ func testVAEGolden(t *testing.T, dir, name string) {
 			}
 			sample, err := Sample(mean, logvar, noise)
 			check("encode.sample_seed3", sample, err)
-			tiled, _, err := v.Encode(get("image"), true, true)
+			tiled, _, err := v.Encode(t.Context(), get("image"), true, true)
 			check("encode_tiled.mean", tiled, err)
 			for key, o := range map[string][2]bool{"decode": {}, "decode_tiled": {true, false}, "decode_sliced": {false, true}} {
-				x, err := v.Decode(get("latent"), o[0], o[1])
+				x, err := v.Decode(t.Context(), get("latent"), o[0], o[1])
 				check(key, x, err)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -386,6 +387,39 @@ func TestInterrupt(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(dir); len(left) > 0 || out.Len() > 0 {
 		t.Errorf("left behind: %v, stdout %q", left, out.String())
+	}
+}
+
+// A signal ends the process while it waits for its input, or computes, wherever it is.
+func TestSignal(t *testing.T) {
+	dir := t.TempDir()
+	for name, args := range map[string][]string{
+		"input":   {"generate", "-o", filepath.Join(dir, "x.png"), "-"},
+		"program": {"generate", "--model", checkpoint, "--height", "8192", "--width", "8192", "--steps", "1", "-o", filepath.Join(dir, "x.png"), "x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := exec.CommandContext(t.Context(), os.Args[0], args...)
+			c.Env = append(os.Environ(), "GESSO_TEST_MAIN=1", "XDG_CACHE_HOME="+t.TempDir())
+			stdin, err := c.StdinPipe() // stays open
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stdin.Close()
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second) // where it is then doesn't matter
+			if err := c.Process.Signal(os.Interrupt); err != nil {
+				t.Skip(err) // a system without this signal
+			}
+			c.Wait()
+			if code := c.ProcessState.ExitCode(); code != exitInterrupted {
+				t.Errorf("exit %d", code)
+			}
+		})
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
 	}
 }
 

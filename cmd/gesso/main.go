@@ -42,6 +42,10 @@ func (e usageError) Unwrap() error { return e.err }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
+// grace is how long an interrupted command may tidy up. What can't be interrupted, such as a device in the middle of a program, ends
+// with the process.
+const grace = 2 * time.Second
+
 func main() {
 	if code, child := platform.Main(os.Stdout); child {
 		os.Exit(code)
@@ -58,6 +62,9 @@ func main() {
 	go func() {
 		<-ctx.Done()
 		stop() // a second signal ends the process at once
+		time.Sleep(grace)
+		fmt.Fprintln(os.Stderr, "gesso: interrupted")
+		os.Exit(exitInterrupted)
 	}()
 	os.Exit(run(ctx, env, os.Args[1:]))
 }

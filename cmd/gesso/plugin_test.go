@@ -20,6 +20,9 @@ func TestMain(m *testing.M) {
 	if aot.Main() { // and the one in which programs are compiled
 		return
 	}
+	if os.Getenv("GESSO_TEST_MAIN") != "" { // the program itself
+		main()
+	}
 	os.Exit(m.Run())
 }
 

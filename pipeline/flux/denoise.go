@@ -97,7 +97,7 @@ func (d *denoiser) call(latents *tensor.Array, step int, c *conditions) (*tensor
 		return nil, err
 	}
 	args := append([]engine.Value{hidden.Donate(), c.text, d.rope[0], d.rope[1], rows}, c.ahead...)
-	out, err := p.transformer.Call(args...)[0].Read()
+	out, err := p.transformer.Call(args...)[0].ReadContext(r.ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -86,13 +86,13 @@ func (r *run) encodeCLIP(texts []string) (*tensor.Array, error) {
 	call := fmt.Sprintf("text_encoder.call%d.", r.calls.clip)
 	r.calls.clip++
 	if r.Request.Dump != nil {
-		states, err := out[0].Read()
+		states, err := out[0].ReadContext(r.ctx)
 		if err != nil {
 			return nil, err
 		}
 		r.Dump(call+"last_hidden_state", states)
 	}
-	pooled, err := out[len(out)-1].Read()
+	pooled, err := out[len(out)-1].ReadContext(r.ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (r *run) encodeT5(texts []string) (*tensor.Array, error) {
 	if err != nil {
 		return nil, err
 	}
-	states, err := p.encodeT5.Call(p.eng.Upload(ids), p.eng.Upload(p.t5Config.BucketTable(length)))[0].Read()
+	states, err := p.encodeT5.Call(p.eng.Upload(ids), p.eng.Upload(p.t5Config.BucketTable(length)))[0].ReadContext(r.ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package flux
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -24,6 +25,7 @@ const (
 type run struct {
 	pipeline.Run
 	p          *Pipeline
+	ctx        context.Context
 	batch      int // pictures in all
 	perPrompt  int
 	maxLength  int
@@ -39,7 +41,7 @@ type run struct {
 func (p *Pipeline) Generate(ctx context.Context, req pipeline.Request) (*pipeline.Result, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := &run{Run: pipeline.Run{Request: req}, p: p}
+	r := &run{Run: pipeline.Run{Request: req}, ctx: ctx, p: p}
 	if err := r.check(); err != nil {
 		return nil, err
 	}
@@ -50,10 +52,7 @@ func (p *Pipeline) Generate(ctx context.Context, req pipeline.Request) (*pipelin
 	start := time.Now()
 	r.Progress("text encoding", 0, 0)
 	if err := r.encodePrompts(); err != nil {
-		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("stopped after text encoding: %w", err)
+		return nil, r.stopped("in text encoding", err)
 	}
 	r.Result.Timing.TextEncode = time.Since(start)
 
@@ -69,9 +68,9 @@ func (p *Pipeline) Generate(ctx context.Context, req pipeline.Request) (*pipelin
 	}
 	latents, err := r.initialLatents(s, s.Timesteps()[first], h, w)
 	if err != nil {
-		return nil, err
+		return nil, r.stopped("before the first step", err)
 	}
-	if latents, err = r.denoise(ctx, s, s.Timesteps()[first:], latents, h, w); err != nil {
+	if latents, err = r.denoise(s, s.Timesteps()[first:], latents, h, w); err != nil {
 		return nil, err
 	}
 	r.Dump("latents.final", latents)
@@ -87,7 +86,7 @@ func (p *Pipeline) Generate(ctx context.Context, req pipeline.Request) (*pipelin
 	r.Progress("decoding", 0, 0)
 	x, err := r.decode(latents, h, w)
 	if err != nil {
-		return nil, err
+		return nil, r.stopped("in decoding", err)
 	}
 	if err := r.Finish(x); err != nil {
 		return nil, err
@@ -179,21 +178,18 @@ func (r *run) schedule(tokens int) (scheduler.Scheduler, error) {
 }
 
 // denoise takes the initial latents to the final ones, over the given timesteps of s.
-func (r *run) denoise(ctx context.Context, s scheduler.Scheduler, times []float32, latents *tensor.Array, h, w int) (*tensor.Array, error) {
+func (r *run) denoise(s scheduler.Scheduler, times []float32, latents *tensor.Array, h, w int) (*tensor.Array, error) {
 	d, err := r.newDenoiser(times, h, w)
 	if err != nil {
 		return nil, err
 	}
 	r.Result.Steps = len(times)
 	for i, t := range times {
-		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("stopped after %d of %d steps: %w", i, len(times), err)
-		}
 		r.Progress("denoising", i, len(times))
 		start := time.Now()
 		v, err := d.velocity(latents, i)
 		if err != nil {
-			return nil, err
+			return nil, r.stopped(fmt.Sprintf("after %d of %d steps", i, len(times)), err)
 		}
 		r.Dump(fmt.Sprintf("noise_pred.step_%d", i), v)
 		if latents, err = s.Step(v, t, latents, r.generators[0].Randn); err != nil {
@@ -244,6 +240,14 @@ func (r *run) onStep(i int, t float32, latents **tensor.Array) (stop bool, err e
 	}
 	*latents, r.prompt.prompt = s.Latents, s.PromptEmbeds
 	return s.Stop, nil
+}
+
+// stopped says where a request was when its context ended, if that is what err is.
+func (r *run) stopped(where string, err error) error {
+	if r.ctx.Err() == nil || !errors.Is(err, r.ctx.Err()) {
+		return err
+	}
+	return fmt.Errorf("stopped %s: %w", where, err)
 }
 
 // guidanceUsed is what the result reports.

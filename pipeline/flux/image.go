@@ -110,7 +110,7 @@ func (r *run) encodeImage(x *tensor.Array, call int) (*tensor.Array, error) {
 	}
 	name := fmt.Sprintf("vae.encode%d.", call)
 	r.Dump(name+"in", x)
-	mean, logvar, err := r.p.vae.Encode(x, r.Request.VAETiling, r.Request.VAESlicing)
+	mean, logvar, err := r.p.vae.Encode(r.ctx, x, r.Request.VAETiling, r.Request.VAESlicing)
 	if err != nil {
 		return nil, err
 	}

@@ -99,7 +99,7 @@ func (r *run) decode(latents *tensor.Array, h, w int) (*tensor.Array, error) {
 		return nil, err
 	}
 	r.Dump("vae.decode0.in", z)
-	x, err := r.p.vae.Decode(z, r.Request.VAETiling, r.Request.VAESlicing)
+	x, err := r.p.vae.Decode(r.ctx, z, r.Request.VAETiling, r.Request.VAESlicing)
 	if err != nil {
 		return nil, err
 	}
