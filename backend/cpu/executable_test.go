@@ -9,7 +9,7 @@ import (
 	"github.com/gesso-go/gesso/tensor"
 )
 
-// TestLargeStepsTakeNoMemory: a loop that needs more than idleLimit between programs that need little takes memory from the
+// TestLargeStepsTakeNoMemory: a loop that needs more than heldLimit between programs that need little takes memory from the
 // system in its first step only, and what it needed goes back after others.
 func TestLargeStepsTakeNoMemory(t *testing.T) {
 	c := newClient(t, Options{})
@@ -22,7 +22,7 @@ func TestLargeStepsTakeNoMemory(t *testing.T) {
 			return []*graph.Node{l.Make(graph.Reduce, graph.ReduceAttr{Kind: graph.ReduceMax, Axes: []int{0, 1}}, x)}
 		})
 	}
-	const large = 2 * idleLimit
+	const large = 2 * heldLimit
 	programs := []backend.Executable{sum(4 << 10), sum(large / 4), sum(large / 9 * 2), sum(4 << 10)}
 	one := tensor.FromFloat32([]float32{1}, 1).Data
 	x, err := c.Upload(tensor.FromFloat32([]float32{0}, 1), 0)
@@ -42,7 +42,7 @@ func TestLargeStepsTakeNoMemory(t *testing.T) {
 	for range stretches {
 		results(t, programs[0], x)
 	}
-	if c.mem.idle > idleLimit {
-		t.Errorf("%d bytes idle after small programs, expected at most %d", c.mem.idle, idleLimit)
+	if c.mem.idle > heldLimit {
+		t.Errorf("%d bytes idle after small programs, expected at most %d", c.mem.idle, heldLimit)
 	}
 }

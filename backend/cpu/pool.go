@@ -14,8 +14,8 @@ import (
 const (
 	heapLimit  = 4 << 10   // smaller values are ordinary Go memory
 	hugeLimit  = 2 << 20   // a huge page: larger values ask for them
-	growthStep = 64 << 20  // live bytes may grow by this much before a collection is asked for
-	idleLimit  = 192 << 20 // bytes kept for later in any case; see limit
+	growthStep = 64 << 20  // live bytes may grow by this much before a collection is asked for, and what is held beyond them
+	heldLimit  = 256 << 20 // bytes, idle or in use by programs, that stay in any case; see limit
 	dropLimit  = 128 << 20 // bytes of packed weights between collections
 	stretches  = 4         // for so many steps it is remembered what they needed
 )
@@ -145,9 +145,10 @@ func (p *pool) drop(n int) {
 	}
 }
 
-// limit returns how much may be idle: idleLimit, or what makes half as much more than the latest steps needed. p.mu is held.
+// limit returns how much may be idle: with what programs have at the moment it makes growthStep more than the latest steps had
+// at once, or heldLimit. p.mu is held.
 func (p *pool) limit() int {
-	return max(idleLimit, slices.Max(p.most[:])+idleLimit/2-(p.live-p.kept))
+	return max(0, max(heldLimit, slices.Max(p.most[:])+growthStep)-(p.live-p.kept))
 }
 
 // turn is called when a result was read, as it is at the end of each step. What the step needed is forgotten some steps
