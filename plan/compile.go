@@ -95,10 +95,10 @@ func (t *Target) probe(ctx context.Context, cache *diskcache.Cache) (bool, error
 	if err != nil {
 		return false, err
 	}
-	if _, _, err = t.obtain(ctx, p, cache); err != nil && ctx.Err() == nil {
+	if _, _, err = t.obtain(ctx, p, cache); err != nil && ctx.Err() == nil && !errors.Is(err, diskcache.ErrNotKept) {
 		return false, nil
 	}
-	return true, err
+	return err == nil, err
 }
 
 // program writes a program as a client on such devices writes it.

@@ -248,13 +248,19 @@ gesso cache add puts into the cache of a TPU host. The host needs the same libtp
 		Args: exactArgs(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cache := env.finder().Programs()
-			if output != "" {
-				cache = diskcache.New(output, 1<<50)
+			if cmd.Flags().Changed("output") {
+				_, _, err := f.options() // before a folder is made
+				if err != nil {
+					return err
+				}
+				if cache, err = diskcache.Bundle(output); err != nil {
+					return fmt.Errorf("--output: %w", err)
+				}
 			}
 			var all []compiledSummary
 			err := f.each(cmd.Context(), env, cache, func(device string, r *plan.Report, programs []*plan.Compiled, took time.Duration) error {
 				if len(r.Problems) > 0 {
-					return fmt.Errorf("%d of %d programs can't be compiled: %s", len(r.Problems), len(programs), r.Problems[0])
+					return fmt.Errorf("%d of %d programs are missing: %s", len(r.Problems), len(programs), r.Problems[0])
 				}
 				s := compiledSummary{Device: device, Programs: len(programs), Cached: r.Cached, Seconds: took.Seconds()}
 				for _, p := range programs {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -49,6 +51,16 @@ func TestPlan(t *testing.T) {
 	}
 	if code, _, stderr = command(t, env, "cache", "add", bundle); code != exitOK {
 		t.Errorf("cache add: exit %d: %s", code, stderr)
+	}
+	if code, _, stderr = command(t, env, append([]string{"compile", "--output", "plan_test.go"}, flags...)...); code != exitFailed || !strings.Contains(stderr, "--output: plan_test.go is not a folder") {
+		t.Errorf("compile into a file: exit %d: %s", code, stderr)
+	}
+	if full := t.TempDir(); mountTiny(full) == nil {
+		defer unmount(full)
+		_ = os.WriteFile(filepath.Join(full, "x"), make([]byte, 1<<20), 0o600)
+		if code, stdout, stderr = command(t, env, append([]string{"compile", "--output", full}, flags...)...); code != exitFailed || stdout != "" || !strings.Contains(stderr, "no space left") {
+			t.Errorf("compile to a full disk: exit %d: %s%s", code, stdout, stderr)
+		}
 	}
 
 	t.Setenv("GESSO_PLUGIN_TPU", plugintest.Fake(t, plugintest.NoDevices, plugintest.CrashOn("stablehlo")))

@@ -7,7 +7,7 @@
 // Get calls load with what the folder has under the key; when it has nothing, or load refuses it, it calls compile and
 // keeps the result. Among concurrent processes one compiles a key and the others wait for it. An entry is written beside
 // its place and renamed, and carries a checksum: one that is damaged, cut short or of another version is a miss, never a
-// failure. So is a folder that can't be written. The entries that have not been used for the longest time go when the
+// failure. So is a folder that can't be written, but for a [Bundle]. The entries that have not been used for the longest time go when the
 // folder grows over its limit.
 package diskcache
 
@@ -16,6 +16,9 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -29,6 +32,7 @@ const DefaultLimit = 4 << 30
 type Cache struct {
 	dir   string
 	limit int64
+	must  bool // Get fails where it can't keep an entry
 	now   func() time.Time
 
 	mu   sync.Mutex
@@ -42,6 +46,36 @@ func New(dir string, limit int64) *Cache {
 		limit = DefaultLimit
 	}
 	return &Cache{dir: dir, limit: limit, now: time.Now}
+}
+
+// ErrNotKept is wrapped by the errors of a bundle's Get where a program was compiled, or could be, but not kept.
+var ErrNotKept = errors.New("not kept")
+
+// Bundle returns a cache without a limit, whose Get fails where a program can't be kept. It makes the folder, and fails
+// where nothing can be written to it.
+func Bundle(dir string) (*Cache, error) {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("%s is not a folder", dir)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("folder %s cannot be made: %w", dir, cause(err))
+	}
+	tmp, err := os.CreateTemp(dir, tmpPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("folder %s cannot be written to: %w", dir, cause(err))
+	}
+	tmp.Close()
+	c := New(dir, math.MaxInt64)
+	c.must = true
+	return c, os.Remove(tmp.Name())
+}
+
+// cause is an error of package os without its path, which may be a temporary one.
+func cause(err error) error {
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
+		err = inner
+	}
+	return err
 }
 
 // Dir returns the folder.
@@ -82,7 +116,7 @@ func (c *Cache) path(key string) string { return filepath.Join(c.dir, key+suffix
 
 // Get calls load with the entry of k, and reports true if load took it. Otherwise it calls compile, which returns the
 // entry to be kept, or nil if there is nothing to keep; its Key, Platform, Version, Topology and Created are filled in. An
-// error is compile's, or ctx's while another process compiles.
+// error is compile's, ctx's while another process compiles, or in a bundle that the entry could not be kept.
 func (c *Cache) Get(ctx context.Context, k Key, load func(*Entry) error, compile func() (*Entry, error)) (hit bool, err error) {
 	key := k.String()
 	if c.load(key, load) {
@@ -91,6 +125,9 @@ func (c *Cache) Get(ctx context.Context, k Key, load func(*Entry) error, compile
 	unlock, err := c.lock(ctx, key)
 	if err != nil && ctx.Err() != nil {
 		return false, ctx.Err()
+	}
+	if err != nil && c.must {
+		return false, fmt.Errorf("%s: %w: %w", c.dir, ErrNotKept, cause(err))
 	}
 	if err == nil {
 		defer unlock()
@@ -107,7 +144,9 @@ func (c *Cache) Get(ctx context.Context, k Key, load func(*Entry) error, compile
 	if e.CompileSeconds == 0 {
 		e.CompileSeconds = c.now().Sub(start).Seconds()
 	}
-	c.put(e)
+	if err := c.put(e); err != nil && c.must {
+		return false, err
+	}
 	return false, nil
 }
 
@@ -136,22 +175,36 @@ func (c *Cache) load(key string, load func(*Entry) error) bool {
 }
 
 // put keeps e. When that fails there is no entry.
-func (c *Cache) put(e *Entry) {
+func (c *Cache) put(e *Entry) error {
 	b, err := e.bytes()
-	if err != nil || int64(len(b)) > c.limit {
-		return
+	if err == nil && int64(len(b)) > c.limit {
+		err = fmt.Errorf("%d bytes are more than the cache's limit of %d", len(b), c.limit)
 	}
+	if err == nil {
+		err = c.write(c.path(e.Key), b)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: program %.12s (%s): %w: %w", c.dir, e.Key, e.Name, ErrNotKept, cause(err))
+	}
+	c.grown(int64(len(b)))
+	return nil
+}
+
+// write writes a file whole or not at all.
+func (c *Cache) write(path string, b []byte) error {
 	tmp, err := os.CreateTemp(c.dir, tmpPrefix)
 	if err != nil {
-		return
+		return err
 	}
 	_, err = tmp.Write(b)
 	if cerr := tmp.Close(); err == nil {
 		err = cerr
 	}
-	if err != nil || os.Rename(tmp.Name(), c.path(e.Key)) != nil {
-		os.Remove(tmp.Name())
-		return
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
 	}
-	c.grown(int64(len(b)))
+	if err != nil {
+		os.Remove(tmp.Name())
+	}
+	return err
 }

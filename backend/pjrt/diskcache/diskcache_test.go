@@ -285,7 +285,42 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A bundle that was compiled elsewhere is taken over, but for what is damaged.
+// A bundle is all there or an error says so; the ordinary cache does without.
+func TestBundle(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{file, filepath.Join(file, "x"), ""} {
+		if _, err := Bundle(dir); err == nil {
+			t.Errorf("%q is taken for a folder", dir)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	bundle, err := Bundle(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, bundle, key("x"), "program", false)
+	want(t, bundle, key("x"), "program", true)
+	for _, c := range []*Cache{bundle, New(dir, 0)} {
+		_, err = c.Get(t.Context(), key("y"), nil, func() (*Entry, error) {
+			return &Entry{Name: "fox", Data: []byte("program")}, os.RemoveAll(dir)
+		})
+		if c == bundle != errors.Is(err, ErrNotKept) || c == bundle && !strings.Contains(err.Error(), "fox") {
+			t.Errorf("bundle %v: %v", c == bundle, err)
+		}
+	}
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = bundle.Get(t.Context(), key("y"), nil, func() (*Entry, error) { t.Error("compiled in vain"); return nil, nil })
+	if !errors.Is(err, ErrNotKept) {
+		t.Error(err)
+	}
+}
+
+// A bundle that was compiled elsewhere is taken over, but for what is damaged, which is an error.
 func TestImport(t *testing.T) {
 	bundle, c := New(t.TempDir(), 0), New(filepath.Join(t.TempDir(), "new"), 0)
 	want(t, bundle, key("x"), "program", false)
@@ -295,7 +330,7 @@ func TestImport(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, err := c.Import(bundle.dir); n != 2 || err != nil {
+	if n, err := c.Import(bundle.dir); n != 2 || err == nil || !strings.Contains(err.Error(), "1 of 3 programs") || !strings.Contains(err.Error(), key("z").String()) {
 		t.Errorf("%d programs, %v", n, err)
 	}
 	for _, name := range []string{"x", "y"} {
@@ -305,6 +340,21 @@ func TestImport(t *testing.T) {
 	}
 	if list, err := c.List(); err != nil || len(list) != 2 {
 		t.Errorf("%d entries, %v", len(list), err)
+	}
+	if _, err := c.Import(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no programs") {
+		t.Errorf("an empty folder: %v", err)
+	}
+	if err := os.Rename(bundle.path(key("z").String()), bundle.path(key("x").String())); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(bundle.path(key("y").String()), bundle.path(key("x").String())); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := c.Import(bundle.dir); n != 0 || err == nil {
+		t.Errorf("a program under another's name: %d, %v", n, err)
+	}
+	if n, err := New(t.TempDir(), 8).Import(c.dir); n != 0 || !errors.Is(err, ErrNotKept) {
+		t.Errorf("a cache that is too small: %d, %v", n, err)
 	}
 	if _, err := c.Import(filepath.Join(bundle.dir, "none")); err == nil {
 		t.Error("a folder that isn't there was taken")

@@ -1,13 +1,14 @@
 package diskcache
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 )
 
-// Import copies the programs of another folder of the same form, such as a bundle that was compiled elsewhere. Damaged ones
-// are left out; the number of programs that are now there is returned.
+// Import copies the programs of another folder of the same form, such as a bundle that was compiled elsewhere, and returns
+// how many there are. A folder without programs is an error; so are damaged or renamed programs, when the others are copied.
 func (c *Cache) Import(dir string) (int, error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -16,7 +17,7 @@ func (c *Cache) Import(dir string) (int, error) {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return 0, err
 	}
-	n := 0
+	n, bad, badName := 0, 0, ""
 	for _, f := range files {
 		key, ok := strings.CutSuffix(f.Name(), suffix)
 		if !ok {
@@ -28,13 +29,20 @@ func (c *Cache) Import(dir string) (int, error) {
 		}
 		e, err := parse(b)
 		if err != nil || e.Key != key {
+			bad++
+			badName = f.Name()
 			continue
 		}
-		c.put(e)
-		if _, err := os.Stat(c.path(key)); err != nil {
+		if err := c.put(e); err != nil {
 			return n, err
 		}
 		n++
+	}
+	switch {
+	case bad > 0:
+		return n, fmt.Errorf("%s: %d of %d programs are damaged or renamed, such as %s: copy the bundle again", dir, bad, n+bad, badName)
+	case n == 0:
+		return 0, fmt.Errorf("%s: no programs (*%s): expected a folder that gesso compile --output has written", dir, suffix)
 	}
 	return n, nil
 }
