@@ -7,6 +7,8 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
+
+	"github.com/gesso-go/gesso/internal/outfile"
 )
 
 // Options say how a picture is written. The zero value is a PNG without text, or a JPEG of quality 95.
@@ -61,7 +63,8 @@ func encode(f Format, m image.Image, o Options) ([]byte, error) {
 }
 
 // WriteFile writes m to path in the format of its extension. The file appears under its name when it is complete; an
-// error leaves neither it nor a temporary file behind, and an older file of that name as it was.
+// error leaves neither it nor a temporary file behind, and an older file of that name as it was. Symbolic links are
+// followed, and devices and pipes written to.
 func WriteFile(path string, m image.Image, o Options) error {
 	f, err := FormatOf(path)
 	if err != nil {
@@ -71,7 +74,7 @@ func WriteFile(path string, m image.Image, o Options) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	return writeAtomic(path, func(w io.Writer) error {
+	return outfile.Write(path, func(w io.Writer) error {
 		_, err := w.Write(b)
 		return err
 	})

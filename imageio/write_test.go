@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/gesso-go/gesso/tensor"
@@ -139,35 +138,6 @@ func TestEmptyPictureIsRefused(t *testing.T) {
 	wantError(t, Encode(io.Discard, PNG, image.NewGray(image.Rectangle{}), Options{}), "empty")
 }
 
-func TestFailedWriteLeavesNothing(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "a.png")
-	full := func(w io.Writer) error {
-		if _, err := w.Write([]byte("half a picture")); err != nil {
-			return err
-		}
-		return &fs.PathError{Op: "write", Path: "a temporary name", Err: syscall.ENOSPC}
-	}
-	err := writeAtomic(path, full)
-	if !errors.Is(err, syscall.ENOSPC) || strings.Contains(err.Error(), "temporary") {
-		t.Errorf("error is %v", err)
-	}
-	wantError(t, err, "write "+path)
-	onlyFiles(t, dir)
-
-	// an older file stays
-	if err := os.WriteFile(path, []byte("older"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := writeAtomic(path, full); err == nil {
-		t.Error("no error")
-	}
-	if b, _ := os.ReadFile(path); string(b) != "older" {
-		t.Errorf("the older file now holds %q", b)
-	}
-	onlyFiles(t, dir, "a.png")
-}
-
 func TestFileIsReplaced(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.png")
@@ -231,12 +201,6 @@ func TestWriteErrorsNameThePath(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	onlyFiles(t, dir, "file", "folder.png")
-
-	err := writeError(filepath.Join(dir, "a.png"), &fs.PathError{Op: "open", Path: ".gesso-x.tmp", Err: syscall.EACCES})
-	wantError(t, err, "no permission to create files in folder "+dir)
-	if !errors.Is(err, fs.ErrPermission) {
-		t.Errorf("error is %v", err)
-	}
 }
 
 func TestFolderWithoutPermission(t *testing.T) {

@@ -1,55 +1,26 @@
 package weights
 
 import (
-	"bufio"
 	"cmp"
-	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/gesso-go/gesso/internal/outfile"
 	"github.com/gesso-go/gesso/tensor"
 )
 
 // Save writes tensors and metadata to a safetensors file, byte for byte as the reference writer lays them out. It writes
 // a temporary file beside path and renames it, so that path holds the old contents or all of the new. metadata may be
 // nil for none; the Python libraries expect {"format": "pt"} in files they load as models.
-func Save(path string, tensors map[string]*tensor.Array, metadata map[string]string) (err error) {
-	// Not os.CreateTemp, whose mode 0600 would outlive the rename.
-	temp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+rand.Text()[:8]+".tmp")
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return fmt.Errorf("save %s: %w", path, cause(err))
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(temp)
-			err = fmt.Errorf("save %s: %w", path, err)
-		}
-	}()
-	w := bufio.NewWriterSize(f, 1<<16)
-	err = Write(w, tensors, metadata)
-	if err == nil {
-		err = w.Flush()
-	}
-	if err == nil {
-		err = f.Sync() // or a power cut could leave the new name with no contents
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(temp, path)
-	}
-	return err
+func Save(path string, tensors map[string]*tensor.Array, metadata map[string]string) error {
+	return outfile.Write(path, func(w io.Writer) error { return Write(w, tensors, metadata) })
 }
 
 // Write is Save to a stream.

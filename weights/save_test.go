@@ -110,7 +110,7 @@ func TestSaveIsAtomic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, Save(path, map[string]*tensor.Array{"x": nil}, nil), "save "+path, `tensor "x" is nil`)
+	wantError(t, Save(path, map[string]*tensor.Array{"x": nil}, nil), "write "+path, `tensor "x" is nil`)
 	now, err := os.ReadFile(path)
 	if err != nil || !bytes.Equal(old, now) {
 		t.Errorf("the old file changed: %v", err)
@@ -124,7 +124,7 @@ func TestSaveIsAtomic(t *testing.T) {
 		t.Errorf("the folder has %v, %v", entries, err)
 	}
 	err = Save(join(dir, "none/a.safetensors"), nil, nil)
-	wantError(t, err, "save ", "none")
+	wantError(t, err, "write ", "none")
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v is not fs.ErrNotExist", err)
 	}

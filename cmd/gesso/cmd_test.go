@@ -87,6 +87,27 @@ func TestGenerateWritesAPicture(t *testing.T) {
 	}
 }
 
+// What --stats and --trace are given as a device or a link stays one.
+func TestOutputsInPlace(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link.json")
+	if err := os.Symlink("real.json", link); err != nil {
+		t.Skip(err)
+	}
+	if code, _, stderr := command(t, nil, small("--model", checkpoint, "-o", filepath.Join(dir, "a.png"), "--stats", link, "--trace", os.DevNull, "x")...); code != exitOK {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link is now %v, %v", info, err)
+	}
+	if info, err := os.Stat(os.DevNull); err != nil || info.Mode().IsRegular() {
+		t.Fatalf("%s is now %v, %v", os.DevNull, info, err)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "real.json")); err != nil || !json.Valid(b) {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
 // Each picture of a batch has a seed of its own, which makes it again alone, byte for byte.
 func TestSeedOfAPictureReproducesIt(t *testing.T) {
 	dir := t.TempDir()

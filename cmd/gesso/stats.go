@@ -1,14 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"os"
-	"path/filepath"
+	"io"
 	"time"
 
 	"github.com/gesso-go/gesso"
 	"github.com/gesso-go/gesso/engine/timeline"
+	"github.com/gesso-go/gesso/internal/outfile"
 )
 
 // stats is the file that --stats writes.
@@ -40,7 +39,10 @@ func writeStats(path string, p *gesso.Pipeline, res *gesso.Result, o gesso.Optio
 	if err != nil {
 		return err
 	}
-	return writeFile(path, append(b, '\n'))
+	return outfile.Write(path, func(w io.Writer) error {
+		_, err := w.Write(append(b, '\n'))
+		return err
+	})
 }
 
 // writeTrace ends a recording and writes it.
@@ -48,29 +50,5 @@ func writeTrace(path string, r *timeline.Recorder) error {
 	if err := r.Close(); err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	if err := r.Write(&b); err != nil {
-		return err
-	}
-	return writeFile(path, b.Bytes())
-}
-
-// writeFile writes a file whole or not at all.
-func writeFile(path string, b []byte) error {
-	t, err := os.CreateTemp(filepath.Dir(path), ".gesso-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(t.Name())
-	_, err = t.Write(b)
-	if cerr := t.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Chmod(t.Name(), 0o644)
-	}
-	if err == nil {
-		err = os.Rename(t.Name(), path)
-	}
-	return err
+	return outfile.Write(path, r.Write)
 }
