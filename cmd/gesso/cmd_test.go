@@ -108,6 +108,48 @@ func TestOutputsInPlace(t *testing.T) {
 	}
 }
 
+// Outputs that can't be written, or would overwrite one another, are refused before there is a model.
+func TestOutputsAreChecked(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, dir := range []string{"d", "x-1.png"} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"l": "d", "n-1.png": "n-0.png"} {
+		if err := os.Symlink(to, link); err != nil {
+			t.Skip(err)
+		}
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"-o y.png --stats y.png", exitUsage, "--output y.png and --stats y.png are the same file"},
+		{"-o y.png --dump ./d/../y.png", exitUsage, "--output y.png and --dump ./d/../y.png"},
+		{"-o d/y.png --trace l/y.png", exitUsage, "--output d/y.png and --trace l/y.png"},
+		{"-o y.png -n 3 --stats y-2.png", exitUsage, "--output y-2.png and --stats y-2.png"},
+		{"-o n.png -n 2", exitUsage, "--output n-0.png and --output n-1.png"},
+		{"--dump z --stats z", exitUsage, "--dump z and --stats z"},
+		{"--trace z --stats z", exitUsage, "--trace z and --stats z"},
+		{"--trace missing/t.json", exitFailed, "--trace: write missing/t.json: folder missing does not exist"},
+		{"--trace d", exitFailed, "--trace: write d: it is a folder"},
+		{"--stats missing/s.json", exitFailed, "--stats: write missing/s.json"},
+		{"--stats d", exitFailed, "--stats: write d: it is a folder"},
+		{"--dump d", exitFailed, "--dump: write d: it is a folder"},
+		{"-o x.png -n 2", exitFailed, "--output: write x-1.png: it is a folder"},
+	} {
+		code, _, stderr := command(t, nil, append(strings.Fields("generate --model ./none "+c.args), "x")...)
+		if code != c.code || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%s: exit %d: %s", c.args, code, stderr)
+		}
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) != 4 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
 // Each picture of a batch has a seed of its own, which makes it again alone, byte for byte.
 func TestSeedOfAPictureReproducesIt(t *testing.T) {
 	dir := t.TempDir()

@@ -3,10 +3,8 @@ package main
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,6 +12,7 @@ import (
 	"github.com/gesso-go/gesso"
 	"github.com/gesso-go/gesso/demo"
 	"github.com/gesso-go/gesso/imageio"
+	"github.com/gesso-go/gesso/internal/outfile"
 	"github.com/gesso-go/gesso/preview"
 	"github.com/gesso-go/gesso/tensor"
 	"github.com/gesso-go/gesso/weights"
@@ -37,15 +36,36 @@ func newOutputs(f *generateFlags, seeds []uint64) (*outputs, error) {
 	for i := range seeds {
 		o.paths = append(o.paths, numbered(name, i, len(seeds)))
 	}
-	for flag, path := range map[string]string{"output": o.paths[0], "dump": f.dump, "stats": f.stats} {
-		if path == "" {
+	files := []outputFile{}
+	for _, path := range o.paths {
+		files = append(files, outputFile{"output", path})
+	}
+	return o, checkOutputs(append(files, outputFile{"dump", f.dump}, outputFile{"trace", f.trace}, outputFile{"stats", f.stats}))
+}
+
+// outputFile is a file that a flag names; no path if the flag is absent.
+type outputFile struct{ flag, path string }
+
+// checkOutputs says which file cannot be written, or would overwrite another.
+func checkOutputs(files []outputFile) error {
+	seen := map[string]outputFile{}
+	for _, f := range files {
+		if f.path == "" {
 			continue
 		}
-		if err := writable(path); err != nil {
-			return nil, fmt.Errorf("--%s %s: %w", flag, path, err)
+		if err := outfile.Check(f.path); err != nil {
+			return fmt.Errorf("--%s: %w", f.flag, err)
 		}
+		target, err := outfile.Target(f.path)
+		if err != nil {
+			return fmt.Errorf("--%s: %w", f.flag, err)
+		}
+		if first, ok := seen[target]; ok && target != "" {
+			return usagef("--%s %s and --%s %s are the same file: give each a name of its own", first.flag, first.path, f.flag, f.path)
+		}
+		seen[target] = f
 	}
-	return o, nil
+	return nil
 }
 
 // numbered puts a picture's number (from 0) in place of %d, or before the extension when there are several.
@@ -58,27 +78,6 @@ func numbered(name string, i, n int) string {
 	}
 	ext := filepath.Ext(name)
 	return strings.TrimSuffix(name, ext) + "-" + strconv.Itoa(i) + ext
-}
-
-// writable says why a file cannot be written to path; it leaves nothing behind.
-func writable(path string) error {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return errors.New("is a folder")
-	}
-	dir := filepath.Dir(path)
-	info, err := os.Stat(dir)
-	if err != nil {
-		return fmt.Errorf("there is no folder %s", dir)
-	}
-	if !info.IsDir() {
-		return fmt.Errorf("%s is not a folder", dir)
-	}
-	t, err := os.CreateTemp(dir, ".gesso-*")
-	if err != nil {
-		return fmt.Errorf("folder %s cannot be written to: %w", dir, errors.Unwrap(err))
-	}
-	t.Close()
-	return os.Remove(t.Name())
 }
 
 // picture is what a PNG carries about itself, and what --json prints.
