@@ -128,7 +128,7 @@ func Load(ctx context.Context, dir string, o Options) (*Pipeline, error) {
 
 // openDevice starts the backend that o names, and returns which of its devices is meant.
 func openDevice(ctx context.Context, o Options) (backend.Client, int, error) {
-	if o.Device == "" || o.Device == "cpu" {
+	if o.Device == "" || o.Device == "cpu" || o.Device == "cpu:0" {
 		c, err := cpu.New(cpu.Options{ISA: o.CPUISA, Threads: o.Threads})
 		return c, 0, err
 	}

@@ -505,6 +505,10 @@ func TestVerifyAndDevices(t *testing.T) {
 	if code, stdout, _ = command(t, nil, "devices"); code != exitOK || !strings.HasPrefix(stdout, "cpu:0") {
 		t.Errorf("devices: exit %d, %q", code, stdout)
 	}
+	png := filepath.Join(dump, "x.png")
+	if code, _, stderr = command(t, nil, small("--model", checkpoint, "--device", strings.Fields(stdout)[0], "-o", png, "x")...); code != exitOK {
+		t.Errorf("the device that devices prints: exit %d, %q", code, stderr)
+	}
 	if code, stdout, _ = command(t, nil, "version"); code != exitOK || !strings.HasPrefix(stdout, "gesso ") {
 		t.Errorf("version: exit %d, %q", code, stdout)
 	}
