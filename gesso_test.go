@@ -1,6 +1,7 @@
 package gesso_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"image"
@@ -221,6 +222,16 @@ func TestOnStep(t *testing.T) {
 		if v != 0 {
 			t.Fatal("the latents were not replaced")
 		}
+	}
+	r.OnStep = nil
+	r.Steps = 2
+	same := generate(t, p, r).Array
+	r.OnStep = func(s *gesso.Step) error {
+		s.PromptEmbeds = tensor.New(s.PromptEmbeds.DType, s.PromptEmbeds.Shape...)
+		return nil
+	}
+	if bytes.Equal(generate(t, p, r).Array.Data, same.Data) {
+		t.Error("the embeddings were not replaced")
 	}
 	r.OnStep = func(s *gesso.Step) error { s.Latents = tensor.New(tensor.F32, 1); return nil }
 	if _, err := p.Generate(t.Context(), r); err == nil || !strings.Contains(err.Error(), "latents") {

@@ -23,9 +23,10 @@ type denoiser struct {
 
 // conditions are what modulates the model under one prompt.
 type conditions struct {
-	embeds *embeds
-	text   engine.Value   // embeds.prompt on the device
-	ahead  []engine.Value // of some steps: (steps·B, …) for each norm
+	embeds   *embeds
+	text     engine.Value   // uploaded, on the device
+	uploaded *tensor.Array  // embeds.prompt, unless it has been replaced since
+	ahead    []engine.Value // of some steps: (steps·B, …) for each norm
 }
 
 func (r *run) newDenoiser(times []float32, h, w int) (*denoiser, error) {
@@ -64,7 +65,7 @@ func (r *run) newDenoiser(times []float32, h, w int) (*denoiser, error) {
 
 func (p *Pipeline) newConditions(e *embeds) (conditions, error) {
 	text, err := p.upload(e.prompt)
-	return conditions{embeds: e, text: text}, err
+	return conditions{embeds: e, text: text, uploaded: e.prompt}, err
 }
 
 // velocity returns the model's answer at a step, combined with that for the negative prompt.
@@ -87,6 +88,13 @@ func (d *denoiser) call(latents *tensor.Array, step int, c *conditions) (*tensor
 		if err := d.dumpInputs(latents, step, c); err != nil {
 			return nil, err
 		}
+	}
+	if c.uploaded != c.embeds.prompt {
+		text, err := p.upload(c.embeds.prompt)
+		if err != nil {
+			return nil, err
+		}
+		c.text, c.uploaded = text, c.embeds.prompt
 	}
 	rows, err := d.modulate(latents.DType, step, c)
 	if err != nil {
