@@ -126,9 +126,24 @@ func Load(ctx context.Context, dir string, o Options) (*Pipeline, error) {
 	return &Pipeline{loaded: p, client: client, eng: eng, load: time.Since(start)}, nil
 }
 
+// CheckDevice says why Load could not open o's device, as far as is known without opening it: before a download, say.
+func CheckDevice(ctx context.Context, o Options) error {
+	if !o.onCPU() {
+		return platform.Default().Check(ctx, o.Device)
+	}
+	c, _, err := openDevice(ctx, o)
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}
+
+// onCPU reports whether o names the CPU device.
+func (o Options) onCPU() bool { return o.Device == "" || o.Device == "cpu" || o.Device == "cpu:0" }
+
 // openDevice starts the backend that o names, and returns which of its devices is meant.
 func openDevice(ctx context.Context, o Options) (backend.Client, int, error) {
-	if o.Device == "" || o.Device == "cpu" || o.Device == "cpu:0" {
+	if o.onCPU() {
 		c, err := cpu.New(cpu.Options{ISA: o.CPUISA, Threads: o.Threads})
 		return c, 0, err
 	}

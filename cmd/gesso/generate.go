@@ -156,6 +156,9 @@ func generate(ctx context.Context, env *environment, f *generateFlags, fl *pflag
 	if err != nil {
 		return err
 	}
+	if err := gesso.CheckDevice(ctx, opts); err != nil { // before anything is downloaded
+		return err
+	}
 	opts.Variant, opts.Scheduler = f.variant, f.scheduler
 	if opts.LoRAs, err = parseLoRAs(ctx, env, f.loras, f.quiet); err != nil {
 		return err

@@ -107,6 +107,25 @@ func pixels(t *testing.T, path string) []byte {
 	return data[at:]
 }
 
+// A device that isn't there is found out before the model is downloaded.
+func TestDeviceBeforeDownload(t *testing.T) {
+	h, _, env := fakeHub(t)
+	none := filepath.Join(t.TempDir(), "none.so")
+	t.Setenv("GESSO_PLUGIN_XLA_CPU", none)
+	for want, args := range map[string][]string{none: {"--device", "xla-cpu"}, "sse9": {"--device", "cpu"}} {
+		if want == "sse9" {
+			env = with(env, "GESSO_CPU_ISA", want)
+		}
+		code, _, stderr := command(t, env, small(append(args, "--model", "acme/tiny", "-o", filepath.Join(t.TempDir(), "x.png"), "x")...)...)
+		if code != exitFailed || !strings.Contains(stderr, want) {
+			t.Errorf("%v: exit %d: %s", args, code, stderr)
+		}
+	}
+	if n := len(h.Requests()); n > 0 {
+		t.Errorf("%d requests", n)
+	}
+}
+
 func TestGenerateDownloadsWhatIsMissing(t *testing.T) {
 	h, _, env := fakeHub(t)
 	for _, model := range []string{"hf://acme/tiny", "acme/tiny@main", h.URL() + "/acme/tiny/tree/main"} {

@@ -210,6 +210,15 @@ func (f *Finder) sitePackages() []string {
 	return dirs
 }
 
+// Check says why a device can't be used, as far as is known without starting its platform in this process.
+func (f *Finder) Check(ctx context.Context, device string) error {
+	name, _, err := ParseDevice(device)
+	if err == nil {
+		_, err = f.usable(ctx, name)
+	}
+	return err
+}
+
 // Open starts the platform of a device such as "xla-cpu" or "tpu:1", and returns the device's ordinal.
 func (f *Finder) Open(ctx context.Context, device string) (*pjrt.Client, int, error) {
 	name, ordinal, err := ParseDevice(device)
