@@ -72,6 +72,9 @@ func Read(r io.Reader, l Limits) (image.Image, error) {
 
 // ReadFile is [Read] of a file.
 func ReadFile(path string, l Limits) (image.Image, error) {
+	if info, err := os.Stat(path); err == nil && !info.IsDir() && !info.Mode().IsRegular() { // opening a pipe could wait for ever
+		return nil, fmt.Errorf("read picture: %s is not a regular file", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read picture: %w", err)

@@ -9,6 +9,7 @@ import (
 	"image/color"
 	"image/png"
 	"io/fs"
+	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -177,6 +178,11 @@ func TestHugePicturesAreRefusedBeforeDecoding(t *testing.T) {
 	}
 	_, err = Read(strings.NewReader(header(1, 1)), Limits{Bytes: 20})
 	wantError(t, err, "larger than 20 bytes")
+}
+
+func TestDevicesAreNotRead(t *testing.T) {
+	_, err := ReadFile(os.DevNull, Limits{})
+	wantError(t, err, os.DevNull, "not a regular file")
 }
 
 func TestFilesThatAreNoPicture(t *testing.T) {
