@@ -141,6 +141,14 @@ func generate(ctx context.Context, env *environment, f *generateFlags, fl *pflag
 		}
 		prompt = string(b)
 	}
+	for flag, value := range map[string]string{"model": f.model, "image": f.image, "mask": f.mask} {
+		if fl.Changed(flag) && value == "" {
+			return usagef("--%s is empty: name one, or leave the flag out", flag)
+		}
+	}
+	if fl.Changed("revision") && f.model == "" {
+		return usagef("--revision needs --model")
+	}
 	req, err := f.request(fl, prompt)
 	if err != nil {
 		return err
