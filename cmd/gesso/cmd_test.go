@@ -231,6 +231,17 @@ func TestShow(t *testing.T) {
 	}
 }
 
+// What would command the terminal is shown, not sent.
+func TestEscapesAreShown(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "x.png")
+	if code, _, stderr := command(t, nil, small("--model", checkpoint, "--seed", "1", "-o", out, "a\x1b[2J\a cat")...); code != exitOK {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	if _, stdout, _ := command(t, nil, "show", out); !strings.Contains(stdout, `prompt: a\x1b[2J\a cat`) || strings.ContainsAny(stdout, "\x1b\a") {
+		t.Errorf("%q", stdout)
+	}
+}
+
 func TestRandomSeedIsPrinted(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "x.png")
 	code, _, stderr := command(t, nil, small("--model", checkpoint, "-o", out, "x")...)
@@ -314,6 +325,10 @@ func TestBadInput(t *testing.T) {
 		{name: "image is none", args: small("--model", checkpoint, "--image", "cmd_test.go", "x"), code: exitFailed, want: []string{"--image", "cmd_test.go", "not a PNG"}},
 		{name: "image folder", args: small("--model", checkpoint, "--image", "..", "x"), code: exitFailed, want: []string{"--image", ".."}},
 		{name: "mask is none", args: small("--model", checkpoint, "--image", rgb, "--mask", "cmd_test.go", "x"), code: exitFailed, want: []string{"--mask", "cmd_test.go"}},
+		{name: "model empty", args: small("--model", "", "x"), code: exitUsage, want: []string{"--model is empty"}},
+		{name: "image empty", args: small("--model", checkpoint, "--image", "", "x"), code: exitUsage, want: []string{"--image is empty"}},
+		{name: "revision alone", args: small("--revision", "v1", "x"), code: exitUsage, want: []string{"--revision needs --model"}},
+		{name: "escapes in a message", args: small("--model", "./no\x1b[2Jne", "x"), code: exitFailed, want: []string{`./no\x1b[2Jne`}},
 		{name: "strength 0", args: small("--model", checkpoint, "--image", rgb, "--strength", "0", "x"), code: exitUsage, want: []string{"--strength", "above 0", "got 0"}},
 		{name: "strength 1.5", args: small("--model", checkpoint, "--image", rgb, "--strength", "1.5", "x"), code: exitUsage, want: []string{"--strength", "at most 1", "1.5"}},
 		{name: "strength NaN", args: small("--model", checkpoint, "--image", rgb, "--strength", "nan", "x"), code: exitUsage, want: []string{"--strength", "NaN"}},

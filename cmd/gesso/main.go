@@ -8,9 +8,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/gesso-go/gesso/backend/pjrt/aot"
 	"github.com/gesso-go/gesso/backend/pjrt/platform"
@@ -91,5 +93,18 @@ func run(ctx context.Context, env *environment, args []string) int {
 
 // oneLine keeps an error on one line.
 func oneLine(err error) string {
-	return strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "\n", "; ")), " ")
+	return harmless(strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "\n", "; ")), " "))
+}
+
+// harmless writes control characters, which a terminal would obey, as Go's escapes. Lines and tabs stay.
+func harmless(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
