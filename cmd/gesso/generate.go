@@ -206,7 +206,7 @@ func generate(ctx context.Context, env *environment, f *generateFlags, fl *pflag
 	if err != nil {
 		return err
 	}
-	if err := out.write(env, f, from, prompt, pipe, res); err != nil {
+	if err := out.write(env, f, from, &req, pipe, res); err != nil {
 		return err
 	}
 	errs := []error{}

@@ -29,8 +29,16 @@ func TestImageToImage(t *testing.T) {
 	if bytes.Equal(plain, image) || bytes.Equal(image, weak) {
 		t.Error("the image or its strength has no effect")
 	}
-	if _, shown, _ := command(t, nil, "show", out); !strings.Contains(shown, "strength: 0.25") || !strings.Contains(shown, "input_rgb.png") || !strings.Contains(shown, "steps: 1") {
+	if _, shown, _ := command(t, nil, "show", out); !strings.Contains(shown, "strength: 0.25") || !strings.Contains(shown, "input_rgb.png") || !strings.Contains(shown, "steps: 4") {
 		t.Errorf("show does not tell of the image:\n%s", shown)
+	}
+	draw("--image", rgb, "--prompt-2", "", "--negative-prompt-2", "b", "--negative-prompt", "", "--true-cfg-scale", "2", "--sigmas", "1,0.5", "--max-sequence-length", "32", "--vae-tiling", "--quantize", "int8",
+		"--scheduler", "FlowMatchEulerDiscreteScheduler")
+	_, shown, _ := command(t, nil, "show", out)
+	for _, want := range []string{"strength: 0.6", "steps: 2", "prompt_2: \n", "negative_prompt_2: b", "sigmas: [1 0.5]", "max_sequence_length: 32", "vae_tiling: true", "quantize: int8", "scheduler: Flow"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("show does not tell %q:\n%s", want, shown)
+		}
 	}
 	if mask := "../../testdata/golden/inputs/input_mask.png"; bytes.Equal(image, draw("--image", rgb, "--mask", mask)) {
 		t.Error("the mask has no effect")

@@ -82,26 +82,33 @@ func numbered(name string, i, n int) string {
 
 // picture is what a PNG carries about itself, and what --json prints.
 type picture struct {
-	Path     string   `json:"path,omitempty"`
-	Prompt   string   `json:"prompt"`
-	Prompt2  string   `json:"prompt_2,omitempty"`
-	Negative string   `json:"negative_prompt,omitempty"`
-	Seed     uint64   `json:"seed"`
-	Model    string   `json:"model"`
-	Repo     string   `json:"repository,omitempty"` // on the Hub, and its commit
-	Commit   string   `json:"commit,omitempty"`
-	Pipeline string   `json:"pipeline"`
-	Width    int      `json:"width"`
-	Height   int      `json:"height"`
-	Steps    int      `json:"steps"`
-	Guidance *float64 `json:"guidance,omitempty"`
-	TrueCFG  float64  `json:"true_cfg_scale,omitempty"`
-	LoRAs    []string `json:"loras,omitempty"`
-	Image    string   `json:"image,omitempty"`
-	Mask     string   `json:"mask,omitempty"`
-	Strength float64  `json:"strength,omitempty"`
-	DType    string   `json:"dtype,omitempty"`
-	Version  string   `json:"version"`
+	Path      string    `json:"path,omitempty"`
+	Prompt    string    `json:"prompt"`
+	Prompt2   *string   `json:"prompt_2,omitempty"`
+	Negative  string    `json:"negative_prompt,omitempty"`
+	Seed      uint64    `json:"seed"`
+	Model     string    `json:"model"`
+	Repo      string    `json:"repository,omitempty"` // on the Hub, and its commit
+	Commit    string    `json:"commit,omitempty"`
+	Pipeline  string    `json:"pipeline"`
+	Width     int       `json:"width"`
+	Height    int       `json:"height"`
+	Steps     int       `json:"steps"`
+	Guidance  *float64  `json:"guidance,omitempty"`
+	TrueCFG   float64   `json:"true_cfg_scale,omitempty"`
+	LoRAs     []string  `json:"loras,omitempty"`
+	Image     string    `json:"image,omitempty"`
+	Mask      string    `json:"mask,omitempty"`
+	Strength  float64   `json:"strength,omitempty"`
+	DType     string    `json:"dtype,omitempty"`
+	Negative2 string    `json:"negative_prompt_2,omitempty"`
+	Sigmas    []float64 `json:"sigmas,omitempty"`
+	MaxLength int       `json:"max_sequence_length,omitempty"`
+	Tiling    bool      `json:"vae_tiling,omitempty"`
+	Quantize  string    `json:"quantize,omitempty"`
+	Scheduler string    `json:"scheduler,omitempty"`
+	Variant   string    `json:"variant,omitempty"`
+	Version   string    `json:"version"`
 }
 
 // previewColumns is how wide a picture is drawn in a terminal that only knows text.
@@ -110,13 +117,17 @@ const previewColumns = 64
 // parametersKey is the PNG text that holds a picture's parameters as JSON.
 const parametersKey = "gesso"
 
-func (o *outputs) write(env *environment, f *generateFlags, from source, prompt string, pipe *gesso.Pipeline, res *gesso.Result) error {
+func (o *outputs) write(env *environment, f *generateFlags, from source, req *gesso.Request, pipe *gesso.Pipeline, res *gesso.Result) error {
 	all := make([]picture, len(res.Images))
 	for i, img := range res.Images {
 		p := picture{
-			Path: o.paths[i], Prompt: prompt, Prompt2: f.prompt2, Negative: f.negative, Seed: res.Seeds[i], Model: cmp.Or(f.model, demo.Name),
-			Pipeline: pipe.Class(), Width: res.Width, Height: res.Height, Steps: res.Steps, TrueCFG: f.trueCFG, DType: f.dtype, LoRAs: f.loras, Image: f.image, Mask: f.mask, Strength: f.strength,
+			Path: o.paths[i], Prompt: req.Prompts[0], Negative: f.negative, Negative2: f.negative2, Seed: res.Seeds[i], Model: cmp.Or(f.model, demo.Name),
+			Pipeline: pipe.Class(), Width: res.Width, Height: res.Height, Steps: res.Steps, TrueCFG: f.trueCFG, DType: f.dtype, LoRAs: f.loras, Image: f.image, Mask: f.mask, Strength: res.Strength,
+			Sigmas: f.sigmas, MaxLength: f.maxLength, Tiling: f.tiling, Quantize: f.quantize, Scheduler: f.scheduler, Variant: f.variant,
 			Repo: from.repository, Commit: from.commit, Version: gesso.Version,
+		}
+		if req.Prompts2 != nil {
+			p.Prompt2 = &req.Prompts2[0]
 		}
 		if !math.IsNaN(res.Guidance) {
 			p.Guidance = &res.Guidance

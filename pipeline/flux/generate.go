@@ -183,7 +183,7 @@ func (r *run) denoise(s scheduler.Scheduler, times []float32, latents *tensor.Ar
 	if err != nil {
 		return nil, err
 	}
-	r.Result.Steps = len(times)
+	r.Result.Steps, r.Result.Strength = r.Request.Steps, r.Request.Strength
 	for i, t := range times {
 		r.Progress("denoising", i, len(times))
 		start := time.Now()
