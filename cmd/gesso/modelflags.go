@@ -76,7 +76,7 @@ func (m *modelFlags) options(env *environment) (gesso.Options, error) {
 	}
 	mode, err := engine.ParseMode(name)
 	if err != nil {
-		return o, usagef("%s %s: expected strict, fused, compiled or blocking", source, name)
+		return o, usagef("%s %s: expected strict, fused or compiled", source, name)
 	}
 	o.Mode = mode
 	return o, nil
