@@ -250,6 +250,20 @@ func TestRandomSeedIsPrinted(t *testing.T) {
 	}
 }
 
+// The prompt ends before the newline, and has an end.
+func TestPromptFromStdin(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "x.png")
+	for in, want := range map[string]string{"a fox\n": "prompt: a fox\nprompt_2", strings.Repeat("x", 16<<20+1): "longer than 16777216 bytes"} {
+		var stdout, stderr bytes.Buffer
+		env := &environment{stdout: &stdout, stderr: &stderr, stdin: strings.NewReader(in), getenv: func(string) string { return "" }, now: time.Now}
+		code := run(t.Context(), env, small("--model", checkpoint, "--prompt-2", "x", "--seed", "1", "-o", out, "-"))
+		_, shown, _ := command(t, nil, "show", out)
+		if len(in) < 10 && (code != exitOK || !strings.Contains(shown, want)) || len(in) > 10 && (code != exitUsage || !strings.Contains(stderr.String(), want)) {
+			t.Errorf("exit %d: %s%s", code, stderr.String(), shown)
+		}
+	}
+}
+
 func TestPromptFromStdinAndLongPrompt(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "x.png")
 	if code, _, stderr := command(t, nil, small("--model", checkpoint, "--seed", "1", "-o", out, "-")...); code != exitOK {

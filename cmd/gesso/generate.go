@@ -130,16 +130,22 @@ func (f *generateFlags) request(fl *pflag.FlagSet, prompt string) (gesso.Request
 	return r, nil
 }
 
+// maxPrompt is the most bytes of a prompt that are read from standard input.
+const maxPrompt = 16 << 20
+
 // maxImages is the most pictures of one run; they are made as one batch.
 const maxImages = 1000
 
 func generate(ctx context.Context, env *environment, f *generateFlags, fl *pflag.FlagSet, prompt string) error {
 	if prompt == "-" {
-		b, err := io.ReadAll(env.stdin)
+		b, err := io.ReadAll(io.LimitReader(env.stdin, maxPrompt+1))
 		if err != nil {
 			return err
 		}
-		prompt = string(b)
+		if len(b) > maxPrompt {
+			return usagef("the prompt on standard input is longer than %d bytes", maxPrompt)
+		}
+		prompt = strings.TrimRight(string(b), "\r\n")
 	}
 	for flag, value := range map[string]string{"model": f.model, "image": f.image, "mask": f.mask} {
 		if fl.Changed(flag) && value == "" {
