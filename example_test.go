@@ -85,6 +85,6 @@ func ExamplePipeline_Generate_image() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(res.Steps)
-	// Output: 3
+	fmt.Println(len(res.Timing.Steps), "of", res.Steps)
+	// Output: 3 of 5
 }
