@@ -85,6 +85,6 @@ func ExamplePipeline_Generate_image() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(len(res.Timing.Steps), "of", res.Steps)
+	fmt.Println(res.Steps, "of", res.Asked)
 	// Output: 3 of 5
 }

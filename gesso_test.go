@@ -209,7 +209,7 @@ func TestOnStep(t *testing.T) {
 		s.Stop = s.Index == 1
 		return nil
 	}
-	if res := generate(t, p, r); calls != 2 || len(res.Timing.Steps) != 2 {
+	if res := generate(t, p, r); calls != 2 || res.Steps != 2 || res.Asked != 4 || len(res.Timing.Steps) != 2 {
 		t.Errorf("%d calls, %d steps", calls, len(res.Timing.Steps))
 	}
 	r.Output = gesso.OutputLatent

@@ -142,7 +142,8 @@ type Result struct {
 	Seeds    []uint64      // the seed of each picture; nil if noise came from Generator or latents were given
 	Height   int           // pixels, as made
 	Width    int
-	Steps    int     // asked for; with a picture to start from, or where a callback stops, fewer ran: see Timing
+	Steps    int     // that ran
+	Asked    int     // steps asked for: more than ran with a picture to start from, or where a callback stops
 	Strength float64 // as used; 0 without a picture to start from
 	Guidance float64 // as used; NaN where the model takes none
 	Warnings []string

@@ -149,7 +149,7 @@ func (c *Case) run(ctx context.Context, o Options, out *Outcome) error {
 	if tapErr != nil {
 		return tapErr
 	}
-	c.rename(got, len(res.Timing.Steps))
+	c.rename(got, res.Steps)
 	if o.DumpDir != "" {
 		if err := weights.Save(filepath.Join(o.DumpDir, c.Name+".safetensors"), got, nil); err != nil {
 			return err

@@ -122,7 +122,7 @@ func (o *outputs) write(env *environment, f *generateFlags, from source, req *ge
 	for i, img := range res.Images {
 		p := picture{
 			Path: o.paths[i], Prompt: req.Prompts[0], Negative: f.negative, Negative2: f.negative2, Seed: res.Seeds[i], Model: cmp.Or(f.model, demo.Name),
-			Pipeline: pipe.Class(), Width: res.Width, Height: res.Height, Steps: res.Steps, TrueCFG: f.trueCFG, DType: f.dtype, LoRAs: f.loras, Image: f.image, Mask: f.mask, Strength: res.Strength,
+			Pipeline: pipe.Class(), Width: res.Width, Height: res.Height, Steps: res.Asked, TrueCFG: f.trueCFG, DType: f.dtype, LoRAs: f.loras, Image: f.image, Mask: f.mask, Strength: res.Strength,
 			Sigmas: f.sigmas, MaxLength: f.maxLength, Tiling: f.tiling, Quantize: f.quantize, Scheduler: f.scheduler, Variant: f.variant,
 			Repo: from.repository, Commit: from.commit, Version: gesso.Version,
 		}

@@ -183,7 +183,7 @@ func (r *run) denoise(s scheduler.Scheduler, times []float32, latents *tensor.Ar
 	if err != nil {
 		return nil, err
 	}
-	r.Result.Steps, r.Result.Strength = r.Request.Steps, r.Request.Strength
+	r.Result.Asked, r.Result.Strength = r.Request.Steps, r.Request.Strength
 	for i, t := range times {
 		r.Progress("denoising", i, len(times))
 		start := time.Now()
@@ -217,7 +217,8 @@ func (r *run) denoise(s scheduler.Scheduler, times []float32, latents *tensor.Ar
 			break
 		}
 	}
-	r.Progress("denoising", len(r.Result.Timing.Steps), len(times))
+	r.Result.Steps = len(r.Result.Timing.Steps)
+	r.Progress("denoising", r.Result.Steps, len(times))
 	return latents, nil
 }
 
