@@ -2,6 +2,7 @@ package nn_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/gesso-go/gesso/backend/cpu"
@@ -90,6 +91,30 @@ func TestT5Buckets(t *testing.T) {
 	for i, b := range c.BucketTable(160).Int64s() {
 		if b != want[i] {
 			t.Fatalf("query %d key %d: bucket %d, want %d", i/160, i%160, b, want[i])
+		}
+	}
+}
+
+// What f16 can't hold becomes the largest number that it can, and other types keep it.
+func TestClipF16(t *testing.T) {
+	client, err := cpu.New(cpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	e := engine.New(client, engine.Options{})
+	inf := math.Inf(1)
+	for d, want := range map[tensor.DType][]float64{tensor.F16: {65504, -65504, 2}, tensor.F32: {inf, -inf, 2}, tensor.BF16: {inf, -inf, 2}} {
+		a, err := tensor.FromFloat64([]float64{inf, -inf, 2}, 3).Convert(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := nn.ClipF16(e.Upload(a)).Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got.Float64s(), want) {
+			t.Errorf("%s: %v, want %v", d, got.Float64s(), want)
 		}
 	}
 }

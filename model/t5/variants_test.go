@@ -128,3 +128,63 @@ func TestFeedForwardProj(t *testing.T) {
 		}
 	}
 }
+
+// In f16 values beyond its range don't end as NaN: the last layer of a feed-forward works in f32, as its residual stream does
+// then, and what attention makes infinite before becomes large.
+func TestOverflowF16(t *testing.T) {
+	ref, err := weights.OpenFile("testdata/variants.safetensors")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ref.Close()
+	client, err := cpu.New(cpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	e := engine.New(client, engine.Options{})
+	get := func(name string) *tensor.Array {
+		x, err := ref.Tensor(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x.Array()
+	}
+	ids := get("ids")
+	run := func(d tensor.DType, scaled string, by float32) []float64 {
+		m := New(tiny("gated-gelu"))
+		p := &params{host: placement.NewHost(e), arrays: map[string]*tensor.Array{}, dtype: d}
+		defer p.host.Close()
+		for name := range nn.Shapes(m) {
+			a := get("gated-gelu.weights." + name)
+			if strings.HasSuffix(name, scaled) {
+				x := append([]float32(nil), a.Float32s()...)
+				for i := range x {
+					x[i] *= by
+				}
+				a = tensor.FromFloat32(x, a.Shape...)
+			}
+			p.arrays[name] = a
+		}
+		if err := nn.Bind(m, p, "t5"); err != nil {
+			t.Fatal(err)
+		}
+		out, err := m.Forward(e.Upload(ids), e.Upload(m.Config.BucketTable(ids.Shape[1]))).Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.Float64s()
+	}
+	const wo, by = ".wo.weight", 6e4
+	want := run(tensor.F32, wo, by)
+	for i, v := range run(tensor.F16, wo, by) {
+		if !(math.Abs(v-want[i]) < 0.02) {
+			t.Fatalf("element %d is %g, in f32 %g", i, v, want[i])
+		}
+	}
+	for i, v := range run(tensor.F16, "block.0.layer.0.SelfAttention.o.weight", 6e4) {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			t.Fatalf("element %d is %g", i, v)
+		}
+	}
+}
