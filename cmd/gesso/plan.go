@@ -78,8 +78,8 @@ func (f *planFlags) options() (o gesso.PlanOptions, devices []string, err error)
 	if err := f.placement.Check(); err != nil {
 		return o, nil, usageError{err}
 	}
-	if f.images < 1 {
-		return o, nil, usagef("--num-images %d: must be at least 1", f.images)
+	if f.images < 1 || f.images > maxImages {
+		return o, nil, usagef("--num-images %d: must be from 1 to %d", f.images, maxImages)
 	}
 	o = gesso.PlanOptions{Plain: f.plain, Workers: f.workers, Request: plan.Request{
 		Height: f.height, Width: f.width, Steps: f.steps, Images: f.images, MaxSequenceLength: f.length, TrueCFGScale: f.trueCFG,

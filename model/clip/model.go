@@ -43,11 +43,14 @@ func (c *Config) Validate() error {
 		v   int
 	}{
 		{"vocab_size", c.VocabSize}, {"hidden_size", c.HiddenSize}, {"intermediate_size", c.IntermediateSize},
-		{"num_hidden_layers", c.Layers}, {"num_attention_heads", c.Heads}, {"max_position_embeddings", c.MaxPositions},
+		{"num_attention_heads", c.Heads}, {"max_position_embeddings", c.MaxPositions},
 	} {
 		if f.v <= 0 {
 			return fmt.Errorf("%s must be positive, got %d", f.key, f.v)
 		}
+	}
+	if err := nn.CheckLayers("num_hidden_layers", c.Layers, 1); err != nil {
+		return err
 	}
 	if c.HiddenSize%c.Heads != 0 {
 		return fmt.Errorf("num_attention_heads %d does not divide hidden_size %d", c.Heads, c.HiddenSize)

@@ -9,6 +9,7 @@
 package flux2
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/gesso-go/gesso/nn"
@@ -67,9 +68,10 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("%s must be positive, got %d", f.key, f.v)
 		}
 	}
+	if err := errors.Join(nn.CheckLayers("num_layers", c.Layers, 0), nn.CheckLayers("num_single_layers", c.SingleLayers, 0)); err != nil {
+		return err
+	}
 	switch {
-	case c.Layers < 0 || c.SingleLayers < 0:
-		return fmt.Errorf("num_layers %d and num_single_layers %d must not be negative", c.Layers, c.SingleLayers)
 	case c.PatchSize != 1:
 		return fmt.Errorf("patch_size %d is not supported (known: 1)", c.PatchSize)
 	case c.TimeChannels <= 0 || c.TimeChannels%2 != 0:

@@ -12,6 +12,8 @@ package sd3
 import (
 	"fmt"
 	"slices"
+
+	"github.com/gesso-go/gesso/nn"
 )
 
 // Config is transformer/config.json.
@@ -59,13 +61,16 @@ func (c *Config) Validate() error {
 		key string
 		v   int
 	}{
-		{"patch_size", c.PatchSize}, {"in_channels", c.InChannels}, {"out_channels", c.Out()}, {"num_layers", c.Layers},
+		{"patch_size", c.PatchSize}, {"in_channels", c.InChannels}, {"out_channels", c.Out()},
 		{"attention_head_dim", c.HeadDim}, {"num_attention_heads", c.Heads}, {"joint_attention_dim", c.JointDim},
 		{"pooled_projection_dim", c.PooledDim}, {"pos_embed_max_size", c.PosEmbedMax},
 	} {
 		if f.v <= 0 {
 			return fmt.Errorf("%s must be positive, got %d", f.key, f.v)
 		}
+	}
+	if err := nn.CheckLayers("num_layers", c.Layers, 1); err != nil {
+		return err
 	}
 	if c.CaptionDim != c.Width() {
 		return fmt.Errorf("caption_projection_dim %d must be the hidden size %d", c.CaptionDim, c.Width())

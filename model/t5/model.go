@@ -42,12 +42,15 @@ func (c *Config) Validate() error {
 		key string
 		v   int
 	}{
-		{"vocab_size", c.VocabSize}, {"d_model", c.DModel}, {"d_kv", c.DKV}, {"d_ff", c.DFF}, {"num_layers", c.Layers},
+		{"vocab_size", c.VocabSize}, {"d_model", c.DModel}, {"d_kv", c.DKV}, {"d_ff", c.DFF},
 		{"num_heads", c.Heads}, {"relative_attention_num_buckets", c.Buckets}, {"relative_attention_max_distance", c.MaxDistance},
 	} {
 		if f.v <= 0 {
 			return fmt.Errorf("%s must be positive, got %d", f.key, f.v)
 		}
+	}
+	if err := nn.CheckLayers("num_layers", c.Layers, 1); err != nil {
+		return err
 	}
 	_, _, err := c.feedForward()
 	return err

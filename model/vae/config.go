@@ -5,6 +5,7 @@
 package vae
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/gesso-go/gesso/nn"
@@ -48,12 +49,14 @@ func (c *Config) Validate() error {
 		v   int
 	}{
 		{"in_channels", c.InChannels}, {"out_channels", c.OutChannels}, {"latent_channels", c.LatentChannels},
-		{"layers_per_block", c.LayersPerBlock}, {"norm_num_groups", c.NormGroups}, {"sample_size", c.SampleSize},
-		{"block_out_channels (number)", len(c.BlockOut)},
+		{"norm_num_groups", c.NormGroups}, {"sample_size", c.SampleSize},
 	} {
 		if f.v <= 0 {
 			return fmt.Errorf("%s must be positive, got %d", f.key, f.v)
 		}
+	}
+	if err := errors.Join(nn.CheckLayers("layers_per_block", c.LayersPerBlock, 1), nn.CheckLayers("block_out_channels (number)", len(c.BlockOut), 1)); err != nil {
+		return err
 	}
 	for _, ch := range append(append([]int(nil), c.BlockOut...), c.DecoderBlockOut...) {
 		if ch <= 0 || ch%c.NormGroups != 0 {
