@@ -103,7 +103,9 @@ func ReadJSON(path string, v any) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &typ) && typ.Field != "":
+	case errors.As(err, &typ) && typ.Field == "":
+		return fmt.Errorf("%s: is not a JSON object (%s)", path, typ.Value)
+	case errors.As(err, &typ):
 		return fmt.Errorf("%s: key %q holds a %s, expected %s", path, typ.Field, typ.Value, typ.Type)
 	case errors.As(err, &syntax):
 		line := 1 + strings.Count(string(b[:min(int(syntax.Offset), len(b))]), "\n")

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -54,6 +55,9 @@ func Load(dir string) (Scheduler, error) {
 func New(class string, config []byte) (Scheduler, error) {
 	var o object
 	if err := json.Unmarshal(config, &o); err != nil {
+		if typ := (*json.UnmarshalTypeError)(nil); errors.As(err, &typ) {
+			return nil, fmt.Errorf("not a JSON object (%s)", typ.Value)
+		}
 		return nil, fmt.Errorf("not a JSON object: %w", err)
 	}
 	if class == "" {

@@ -343,6 +343,7 @@ func TestBadInput(t *testing.T) {
 		{name: "image empty", args: small("--model", checkpoint, "--image", "", "x"), code: exitUsage, want: []string{"--image is empty"}},
 		{name: "revision alone", args: small("--revision", "v1", "x"), code: exitUsage, want: []string{"--revision needs --model"}},
 		{name: "escapes in a message", args: small("--model", "./no\x1b[2Jne", "x"), code: exitFailed, want: []string{`./no\x1b[2Jne`}},
+		{name: "steps", args: small("--steps", "x", "x"), code: exitUsage, want: []string{`invalid argument "x" for "--steps" flag: invalid syntax; see`}},
 		{name: "strength 0", args: small("--model", checkpoint, "--image", rgb, "--strength", "0", "x"), code: exitUsage, want: []string{"--strength", "above 0", "got 0"}},
 		{name: "strength 1.5", args: small("--model", checkpoint, "--image", rgb, "--strength", "1.5", "x"), code: exitUsage, want: []string{"--strength", "at most 1", "1.5"}},
 		{name: "strength NaN", args: small("--model", checkpoint, "--image", rgb, "--strength", "nan", "x"), code: exitUsage, want: []string{"--strength", "NaN"}},

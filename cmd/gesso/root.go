@@ -4,9 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 
 	"github.com/spf13/cobra"
 )
+
+// goNames are what flags' errors say of the function that found them.
+var goNames = regexp.MustCompile(`strconv\.\w+: parsing ("[^"]*"|\S+): `)
 
 // newRootCommand returns the command tree.
 func newRootCommand(env *environment) *cobra.Command {
@@ -27,7 +31,7 @@ func newRootCommand(env *environment) *cobra.Command {
 	root.SetErr(env.stderr)
 	root.SetIn(env.stdin)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%w; see %s --help", err, cmd.CommandPath())
+		return usagef("%s; see %s --help", goNames.ReplaceAllString(err.Error(), ""), cmd.CommandPath())
 	})
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(

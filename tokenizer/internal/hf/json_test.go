@@ -1,0 +1,26 @@
+package hf
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// What a key holds and should hold is said in JSON's words.
+func TestWrongValues(t *testing.T) {
+	for text, want := range map[string]string{
+		`[]`: "want an object, got", `{"text": 1}`: "want a string, got", `{"list": {}}`: "want a list, got", `{"number": "x"}`: "want a number, got",
+		`{"flag": 1}`: "want true or false, got",
+	} {
+		var v struct {
+			Text   string   `json:"text"`
+			List   []string `json:"list"`
+			Number *int     `json:"number"`
+			Flag   bool     `json:"flag"`
+		}
+		err := readJSON(fstest.MapFS{"f.json": {Data: []byte(text)}}, "f.json", &v)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
