@@ -72,6 +72,13 @@ func pixelReader(m image.Image) func(x, y int) (r, g, b uint8) {
 		if m.Opaque() { // otherwise colours are multiplied by their alpha
 			return straight(m.Pix, m.Stride, m.Rect)
 		}
+	case *image.NRGBA64:
+		return func(x, y int) (r, g, b uint8) {
+			p := m.Pix[m.PixOffset(x, y):][:8] // high bytes first
+			return p[0], p[2], p[4]
+		}
+	case *image.NYCbCrA:
+		return pixelReader(&m.YCbCr)
 	case *image.YCbCr:
 		return func(x, y int) (r, g, b uint8) {
 			yi, ci := m.YOffset(x, y), m.COffset(x, y)
