@@ -196,6 +196,16 @@ func TestGivenEmbedsAndLatents(t *testing.T) {
 	if lat := generate(t, p, r); string(lat.Array.Data) != string(stages["latents.final"].Data) || lat.Images != nil {
 		t.Error("latent output is not the final latents")
 	}
+	r = request()
+	r.ImagesPerPrompt, r.Seeds = 2, []uint64{5, 6}
+	want = generate(t, p, r)
+	r.Prompts, r.PromptEmbeds, r.PooledPromptEmbeds = nil, stages["prompt_embeds"], stages["pooled_prompt_embeds"]
+	got = generate(t, p, r)
+	for i := range want.Images {
+		if len(got.Images) != 2 || pixels(got.Images[i]) != pixels(want.Images[i]) {
+			t.Errorf("picture %d of given embeddings is another one", i)
+		}
+	}
 }
 
 // The callback may replace latents, and stop the loop.
