@@ -39,16 +39,17 @@ millisecond each, and tell how many had finished when all were issued.`,
 func runBenchDispatch(ctx context.Context, env *environment, device, trace string, o dispatch.Options, asJSON bool) error {
 	var client backend.Client
 	var chain dispatch.Chain
-	var err error
-	ordinal := 0
-	if device == "cpu" {
+	if err := checkDevice(device); err != nil {
+		return err
+	}
+	name, ordinal, err := platform.ParseDevice(device)
+	if err != nil {
+		return err
+	}
+	if name == "cpu" {
 		client, err = cpu.New(cpu.Options{ISA: env.getenv("GESSO_CPU_ISA")})
 	} else {
 		f := platform.Default()
-		name, _, perr := platform.ParseDevice(device)
-		if perr != nil {
-			return perr
-		}
 		if client, ordinal, err = f.Open(ctx, device); err == nil && name == "xla-cpu" { // a chip has room for one client
 			path, ferr := f.Find(name)
 			if ferr != nil {
