@@ -304,6 +304,7 @@ func TestRefusedRequests(t *testing.T) {
 		{"seeds and generator", func(r *gesso.Request) { r.Generator = rng.New(1) }, "not both"},
 		{"sigmas and timesteps", func(r *gesso.Request) { r.Sigmas, r.Timesteps = []float64{1}, []float64{1000} }, "not both"},
 		{"guidance", func(r *gesso.Request) { g := math.NaN(); r.Guidance = &g }, "guidance must be finite"},
+		{"large guidance", func(r *gesso.Request) { g := 1e300; r.Guidance = &g }, "guidance must be finite"},
 		{"true cfg", func(r *gesso.Request) { r.TrueCFGScale = math.Inf(1) }, "true_cfg_scale must be finite"},
 		{"latents", func(r *gesso.Request) { r.Latents = tensor.New(tensor.F32, 1, 3, 4) }, "packed"},
 		{"negative prompts", func(r *gesso.Request) { r.NegativePrompts = []string{"a", "b"}; r.TrueCFGScale = 2 }, "2 negative prompts"},

@@ -55,14 +55,14 @@ func CheckSteps(q *Request, def int) error {
 	return nil
 }
 
-// CheckScales returns an error unless guidance and true_cfg_scale are finite.
+// CheckScales returns an error unless guidance and true_cfg_scale are finite, in f32 as well.
 func CheckScales(q *Request) error {
 	scales := map[string]float64{"true_cfg_scale": q.TrueCFGScale}
 	if q.Guidance != nil {
 		scales["guidance"] = *q.Guidance
 	}
 	for what, v := range scales {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
+		if math.IsNaN(v) || math.IsInf(float64(float32(v)), 0) {
 			return fmt.Errorf("%s must be finite, got %g", what, v)
 		}
 	}

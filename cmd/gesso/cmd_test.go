@@ -328,6 +328,7 @@ func TestBadInput(t *testing.T) {
 		{name: "dtype int", args: small("--model", checkpoint, "--dtype", "i32", "x"), code: exitUsage, want: []string{"--dtype"}},
 		{name: "mode", args: small("--model", checkpoint, "--mode", "fast", "x"), code: exitUsage, want: []string{"--mode", "fast", "fused"}},
 		{name: "mode variable", args: small("--model", checkpoint, "x"), env: map[string]string{"GESSO_MODE": "fast"}, code: exitUsage, want: []string{"GESSO_MODE", "fast"}},
+		{name: "cache limit", args: small("--model", checkpoint, "x"), env: map[string]string{"GESSO_CACHE_LIMIT": "-5"}, code: exitUsage, want: []string{"GESSO_CACHE_LIMIT", "-5"}},
 		{name: "isa variable", args: small("--model", checkpoint, "x"), env: map[string]string{"GESSO_CPU_ISA": "sse9"}, code: exitFailed, want: []string{"GESSO_CPU_ISA", "sse9"}},
 		{name: "device", args: small("--model", checkpoint, "--device", "abacus", "x"), code: exitUsage, want: []string{"--device", "abacus"}},
 		{name: "output type", args: small("--model", checkpoint, "-o", "x.gif", "x"), code: exitUsage, want: []string{"--output", "x.gif", ".png"}},

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 
+	"github.com/gesso-go/gesso/backend/pjrt/platform"
 	"github.com/spf13/cobra"
 )
 
@@ -26,6 +27,12 @@ func newRootCommand(env *environment) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if _, err := platform.CacheLimit(env.getenv("GESSO_CACHE_LIMIT")); err != nil {
+				return usageError{err}
+			}
+			return nil
+		},
 	}
 	root.SetOut(env.stdout)
 	root.SetErr(env.stderr)

@@ -34,10 +34,20 @@ func Default() *Finder {
 	} else if dir, err := os.UserCacheDir(); err == nil {
 		f.CacheDir = filepath.Join(dir, "gesso")
 	}
-	if n, err := strconv.ParseFloat(f.getenv("GESSO_CACHE_LIMIT"), 64); err == nil && n >= 1 && n < 1<<62 {
-		f.CacheLimit = int64(n)
-	}
+	f.CacheLimit, _ = CacheLimit(f.getenv("GESSO_CACHE_LIMIT"))
 	return f
+}
+
+// CacheLimit reads what GESSO_CACHE_LIMIT holds; 0 where it is empty.
+func CacheLimit(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n >= 1 && n < 1<<62) {
+		return 0, fmt.Errorf("GESSO_CACHE_LIMIT is %q, expected a number of bytes, such as 20e9", text)
+	}
+	return int64(n), nil
 }
 
 // ErrNoPlugin is wrapped when there is no plugin for a device, ErrNoDevice when there is no hardware for it.
