@@ -25,7 +25,7 @@ type denoiser struct {
 type conditions struct {
 	embeds   *embeds
 	text     engine.Value   // uploaded, on the device
-	uploaded *tensor.Array  // embeds.prompt, unless it has been replaced since
+	uploaded *tensor.Array  // embeds.prompt as a call saw it; nil before the first
 	ahead    []engine.Value // of some steps: (steps·B, …) for each norm
 }
 
@@ -37,15 +37,9 @@ func (r *run) newDenoiser(times []float32, h, w int) (*denoiser, error) {
 	}
 	img := imageIDs(r.dtype(), h, w)
 	cos, sin := p.config.Rope(append(text, img...))
-	d := &denoiser{r: r, times: times, rope: [2]engine.Value{p.eng.Upload(cos), p.eng.Upload(sin)}}
-	var err error
-	if d.prompt, err = p.newConditions(&r.prompt); err != nil {
-		return nil, err
-	}
-	if r.negative != nil {
-		if d.negative, err = p.newConditions(r.negative); err != nil {
-			return nil, err
-		}
+	d := &denoiser{
+		r: r, times: times, rope: [2]engine.Value{p.eng.Upload(cos), p.eng.Upload(sin)},
+		prompt: conditions{embeds: &r.prompt}, negative: conditions{embeds: r.negative},
 	}
 	if r.Request.Dump != nil {
 		ids, err := idArray(img, r.dtype())
@@ -61,11 +55,6 @@ func (r *run) newDenoiser(times []float32, h, w int) (*denoiser, error) {
 		r.Dump("transformer.call0.in.txt_ids", tensor.New(r.dtype(), len(text), 3))
 	}
 	return d, nil
-}
-
-func (p *Pipeline) newConditions(e *embeds) (conditions, error) {
-	text, err := p.upload(e.prompt)
-	return conditions{embeds: e, text: text, uploaded: e.prompt}, err
 }
 
 // velocity returns the model's answer at a step, combined with that for the negative prompt.
