@@ -23,6 +23,7 @@ import (
 
 	"github.com/gesso-go/gesso/backend"
 	"github.com/gesso-go/gesso/backend/cpu"
+	"github.com/gesso-go/gesso/backend/cpu/isa"
 	"github.com/gesso-go/gesso/backend/pjrt/platform"
 	"github.com/gesso-go/gesso/engine"
 	"github.com/gesso-go/gesso/engine/timeline"
@@ -128,14 +129,11 @@ func Load(ctx context.Context, dir string, o Options) (*Pipeline, error) {
 
 // CheckDevice says why Load could not open o's device, as far as is known without opening it: before a download, say.
 func CheckDevice(ctx context.Context, o Options) error {
-	if !o.onCPU() {
-		return platform.Default().Check(ctx, o.Device)
-	}
-	c, _, err := openDevice(ctx, o)
-	if err != nil {
+	if o.onCPU() {
+		_, err := isa.Choose(o.CPUISA)
 		return err
 	}
-	return c.Close()
+	return platform.Default().Check(ctx, o.Device)
 }
 
 // onCPU reports whether o names the CPU device.
