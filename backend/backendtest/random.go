@@ -14,53 +14,23 @@ const maxElements = 1 << 13
 
 // randomProgram is a program of operations that nobody chose: planners meet pairs in it that no model has yet.
 func randomProgram(seed uint64) program {
-	w := &writer{maker: newMaker(seed)}
-	p := program{name: fmt.Sprintf("random %d", seed), tol: bits}
-	p.build = func(b *graph.Builder, in []*graph.Node) []*graph.Node {
-		w.b = b
-		return w.write()
+	write := func(b *graph.Builder, in []*graph.Node) (*writer, []*graph.Node) {
+		w := &writer{maker: newMaker(seed), b: b, given: in}
+		return w, w.write()
 	}
-	b := &graph.Builder{}
-	out := p.build(b, nil)
-	if b.Err != nil {
-		panic(fmt.Sprintf("seed %d: %v", seed, b.Err))
-	}
-	p.in = w.arrays
-	p.build = func(_ *graph.Builder, in []*graph.Node) []*graph.Node { return rename(out, w.inputs, in) }
-	return p
-}
-
-// rename returns the nodes with other inputs.
-func rename(out, from, to []*graph.Node) []*graph.Node {
-	done := map[*graph.Node]*graph.Node{}
-	for i, n := range from {
-		done[n] = to[i]
-	}
-	var visit func(n *graph.Node) *graph.Node
-	visit = func(n *graph.Node) *graph.Node {
-		if r, ok := done[n]; ok {
-			return r
-		}
-		r := *n
-		r.In = make([]*graph.Node, len(n.In))
-		for i, o := range n.In {
-			r.In[i] = visit(o)
-		}
-		done[n] = &r
-		return &r
-	}
-	res := make([]*graph.Node, len(out))
-	for i, n := range out {
-		res[i] = visit(n)
-	}
-	return res
+	first, _ := write(&graph.Builder{}, nil) // for the inputs: the second is the same
+	return program{name: fmt.Sprintf("random %d", seed), tol: bits, in: first.arrays,
+		build: func(b *graph.Builder, in []*graph.Node) []*graph.Node {
+			_, out := write(b, in)
+			return out
+		}}
 }
 
 // writer writes one random program.
 type writer struct {
 	*maker
 	b      *graph.Builder
-	inputs []*graph.Node
+	given  []*graph.Node // the inputs, unless they are to be made
 	arrays []*tensor.Array
 	values []*graph.Node // of a float dtype
 }
@@ -69,9 +39,12 @@ func (w *writer) n(n int) int { return w.r.IntN(n) }
 
 // input is a new input: values as a network has, or weights that keep its magnitude.
 func (w *writer) input(d tensor.DType, shape ...int) *graph.Node {
-	n := graph.NewInput(len(w.inputs), graph.Type{DType: d, Shape: shape})
-	w.inputs, w.arrays = append(w.inputs, n), append(w.arrays, w.between(d, -1, 1, shape...))
-	return n
+	i := len(w.arrays)
+	w.arrays = append(w.arrays, w.between(d, -1, 1, shape...))
+	if w.given != nil {
+		return w.given[i]
+	}
+	return graph.NewInput(i, graph.Type{DType: d, Shape: shape})
 }
 
 func (w *writer) pick() *graph.Node {
