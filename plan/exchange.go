@@ -21,9 +21,9 @@ func (t *Target) links() (n int) {
 	return max(n, 1) // the two devices of one TPU7x chip
 }
 
-// exchange returns the bytes that a program's exchanges among n devices result in, and the seconds that a device needs to send
-// its part while nothing else runs: of a ring's exchanges of results of R bytes, R·(n-1)/n for all-gather and all-to-all, twice that
-// for all-reduce, R·(n-1) for reduce-scatter and R for a permutation, over all links.
+// exchange returns the bytes that a program's exchanges among n devices result in, and the seconds that a device needs to
+// send its part while nothing else runs: of a ring's exchanges of results of R bytes, R·(n-1)/n for all-gather and
+// all-to-all, twice that for all-reduce, R·(n-1) for reduce-scatter and R for a permutation, over all links.
 func (t *Target) exchange(c *hlo.Cost, n int64) (results int64, seconds float64) {
 	sent := 0.0
 	for op, bytes := range c.Collectives {

@@ -44,8 +44,8 @@ func (e usageError) Unwrap() error { return e.err }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// grace is how long an interrupted command may tidy up. What can't be interrupted, such as a device in the middle of a program, ends
-// with the process.
+// grace is how long an interrupted command may tidy up. What can't be interrupted, such as a device in the middle of a
+// program, ends with the process.
 const grace = 2 * time.Second
 
 func main() {

@@ -124,12 +124,16 @@ func writeError(path string, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("write %s: no permission to create files in folder %s: %w", path, dir, fs.ErrPermission)
 	}
-	var p *fs.PathError
-	var l *os.LinkError
-	if errors.As(err, &p) {
-		err = p.Err
-	} else if errors.As(err, &l) {
-		err = l.Err
+	return fmt.Errorf("write %s: %w", path, Cause(err))
+}
+
+// Cause is an error of package os without its operation and paths, which may be temporary ones.
+func Cause(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
 	}
-	return fmt.Errorf("write %s: %w", path, err)
+	if l, ok := errors.AsType[*os.LinkError](err); ok {
+		return l.Err
+	}
+	return err
 }

@@ -7,8 +7,8 @@
 // Get calls load with what the folder has under the key; when it has nothing, or load refuses it, it calls compile and
 // keeps the result. Among concurrent processes one compiles a key and the others wait for it. An entry is written beside
 // its place and renamed, and carries a checksum: one that is damaged, cut short or of another version is a miss, never a
-// failure. So is a folder that can't be written, but for a [Bundle]. The entries that have not been used for the longest time go when the
-// folder grows over its limit.
+// failure. So is a folder that can't be written, but for a [Bundle]. The entries that have not been used for the longest
+// time go when the folder grows over its limit.
 package diskcache
 
 import (
@@ -23,6 +23,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/gesso-go/gesso/internal/outfile"
 )
 
 // DefaultLimit is the size of a cache for which nothing else is said: some hundred pictures' worth of large programs.
@@ -58,24 +60,16 @@ func Bundle(dir string) (*Cache, error) {
 		return nil, fmt.Errorf("%s is not a folder", dir)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("folder %s cannot be made: %w", dir, cause(err))
+		return nil, fmt.Errorf("folder %s cannot be made: %w", dir, outfile.Cause(err))
 	}
 	tmp, err := os.CreateTemp(dir, tmpPrefix)
 	if err != nil {
-		return nil, fmt.Errorf("folder %s cannot be written to: %w", dir, cause(err))
+		return nil, fmt.Errorf("folder %s cannot be written to: %w", dir, outfile.Cause(err))
 	}
 	tmp.Close()
 	c := New(dir, math.MaxInt64)
 	c.must = true
 	return c, os.Remove(tmp.Name())
-}
-
-// cause is an error of package os without its path, which may be a temporary one.
-func cause(err error) error {
-	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
-		err = inner
-	}
-	return err
 }
 
 // Dir returns the folder.
@@ -127,7 +121,7 @@ func (c *Cache) Get(ctx context.Context, k Key, load func(*Entry) error, compile
 		return false, ctx.Err()
 	}
 	if err != nil && c.must {
-		return false, fmt.Errorf("%s: %w: %w", c.dir, ErrNotKept, cause(err))
+		return false, fmt.Errorf("%s: %w: %w", c.dir, ErrNotKept, outfile.Cause(err))
 	}
 	if err == nil {
 		defer unlock()
@@ -184,7 +178,7 @@ func (c *Cache) put(e *Entry) error {
 		err = c.write(c.path(e.Key), b)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: program %.12s (%s): %w: %w", c.dir, e.Key, e.Name, ErrNotKept, cause(err))
+		return fmt.Errorf("%s: program %.12s (%s): %w: %w", c.dir, e.Key, e.Name, ErrNotKept, outfile.Cause(err))
 	}
 	c.grown(int64(len(b)))
 	return nil

@@ -33,11 +33,11 @@ type Chip struct {
 
 // chips: flops and bandwidth are Google's figures, of these pages' tables as read in December 2026: v5e
 // docs.cloud.google.com/tpu/docs/v5e (197 TFLOPs, 819 GBps); v5p, v6e and TPU7x docs.cloud.google.com/tpu/docs/tpu7x (459,
-// 918, 2307 TFLOPs; 2765, 1638, 7380 GBps; a TPU7x chip is two devices). Links are the same pages' bandwidth between chips, which
-// counts both directions (400, 1200, 800, 1200 GBps), over twice the neighbours of a torus of two or three dimensions. Flops,
-// bandwidth and links of v4 are unverified. The tiles had the
-// fewest static instruction bundles in attention of 24 heads of 128 over 4,608 tokens compiled by libtpu 0.0.52 (in
-// millions, queries/keys of a block, r for rows and c for columns):
+// 918, 2307 TFLOPs; 2765, 1638, 7380 GBps; a TPU7x chip is two devices). Links are the same pages' bandwidth between chips,
+// which counts both directions (400, 1200, 800, 1200 GBps), over twice the neighbours of a torus of two or three dimensions.
+// Flops, bandwidth and links of v4 are unverified. The tiles had the fewest static instruction bundles in attention of 24
+// heads of 128 over 4,608 tokens compiled by libtpu 0.0.52 (in millions, queries/keys of a block, r for rows and c for
+// columns):
 //
 //	        512/512r  768/512r  1152/768c  1536/512c
 //	v5e        2.239     2.129      2.269      2.534
