@@ -35,10 +35,14 @@ func TestImageToImage(t *testing.T) {
 	draw("--image", rgb, "--prompt-2", "", "--negative-prompt-2", "b", "--negative-prompt", "", "--true-cfg-scale", "2", "--sigmas", "1,0.5", "--max-sequence-length", "32", "--vae-tiling", "--quantize", "int8",
 		"--scheduler", "FlowMatchEulerDiscreteScheduler")
 	_, shown, _ := command(t, nil, "show", out)
-	for _, want := range []string{"strength: 0.6", "steps: 2", "prompt_2: \n", "negative_prompt_2: b", "sigmas: [1 0.5]", "max_sequence_length: 32", "vae_tiling: true", "quantize: int8", "scheduler: Flow"} {
+	for _, want := range []string{"strength: 0.6", "steps: 2", "\nprompt_2: \n", "\nnegative_prompt: \n", "negative_prompt_2: b", "sigmas: [1 0.5]", "max_sequence_length: 32", "vae_tiling: true", "quantize: int8", "scheduler: Flow"} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("show does not tell %q:\n%s", want, shown)
 		}
+	}
+	draw("--negative-prompt", "b", "--negative-prompt-2", "", "--true-cfg-scale", "2")
+	if _, shown, _ = command(t, nil, "show", out); !strings.Contains(shown, "\nnegative_prompt: b\nnegative_prompt_2: \n") {
+		t.Errorf("show does not tell the empty negative prompt:\n%s", shown)
 	}
 	if mask := "../../testdata/golden/inputs/input_mask.png"; bytes.Equal(image, draw("--image", rgb, "--mask", mask)) {
 		t.Error("the mask has no effect")

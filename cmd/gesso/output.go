@@ -85,7 +85,7 @@ type picture struct {
 	Path      string    `json:"path,omitempty"`
 	Prompt    string    `json:"prompt"`
 	Prompt2   *string   `json:"prompt_2,omitempty"`
-	Negative  string    `json:"negative_prompt,omitempty"`
+	Negative  *string   `json:"negative_prompt,omitempty"` // nil if not given: an empty one turns true CFG on too
 	Seed      uint64    `json:"seed"`
 	Model     string    `json:"model"`
 	Repo      string    `json:"repository,omitempty"` // on the Hub, and its commit
@@ -101,7 +101,7 @@ type picture struct {
 	Mask      string    `json:"mask,omitempty"`
 	Strength  float64   `json:"strength,omitempty"`
 	DType     string    `json:"dtype,omitempty"`
-	Negative2 string    `json:"negative_prompt_2,omitempty"`
+	Negative2 *string   `json:"negative_prompt_2,omitempty"`
 	Sigmas    []float64 `json:"sigmas,omitempty"`
 	MaxLength int       `json:"max_sequence_length,omitempty"`
 	Tiling    bool      `json:"vae_tiling,omitempty"`
@@ -121,13 +121,10 @@ func (o *outputs) write(env *environment, f *generateFlags, from source, req *ge
 	all := make([]picture, len(res.Images))
 	for i, img := range res.Images {
 		p := picture{
-			Path: o.paths[i], Prompt: req.Prompts[0], Negative: f.negative, Negative2: f.negative2, Seed: res.Seeds[i], Model: cmp.Or(f.model, demo.Name),
-			Pipeline: pipe.Class(), Width: res.Width, Height: res.Height, Steps: res.Asked, TrueCFG: f.trueCFG, DType: f.dtype, LoRAs: f.loras, Image: f.image, Mask: f.mask, Strength: res.Strength,
+			Path: o.paths[i], Prompt: req.Prompts[0], Prompt2: first(req.Prompts2), Negative: first(req.NegativePrompts), Negative2: first(req.NegativePrompt2),
+			Seed: res.Seeds[i], Model: cmp.Or(f.model, demo.Name), Pipeline: pipe.Class(), Width: res.Width, Height: res.Height, Steps: res.Asked, TrueCFG: f.trueCFG, DType: f.dtype, LoRAs: f.loras, Image: f.image, Mask: f.mask, Strength: res.Strength,
 			Sigmas: f.sigmas, MaxLength: f.maxLength, Tiling: f.tiling, Quantize: f.quantize, Scheduler: f.scheduler, Variant: f.variant,
 			Repo: from.repository, Commit: from.commit, Version: gesso.Version,
-		}
-		if req.Prompts2 != nil {
-			p.Prompt2 = &req.Prompts2[0]
 		}
 		if !math.IsNaN(res.Guidance) {
 			p.Guidance = &res.Guidance
@@ -166,6 +163,14 @@ func (o *outputs) write(env *environment, f *generateFlags, from source, req *ge
 		}
 	}
 	return nil
+}
+
+// first returns the text that a flag was given, if it was.
+func first(texts []string) *string {
+	if len(texts) == 0 {
+		return nil
+	}
+	return &texts[0]
 }
 
 // dumper collects stages for --dump.
