@@ -158,21 +158,26 @@ type Timing struct {
 	Steps      []time.Duration
 }
 
-// Stage errors name the place where a value stopped being a number.
+// NonFiniteError names the place where a value stopped being a number.
 type NonFiniteError struct {
 	Stage string
 	Index int
+	DType tensor.DType // of the value
 }
 
-// Error tells the stage.
+// Error tells the stage, and what to try where another dtype may help.
 func (e *NonFiniteError) Error() string {
-	return fmt.Sprintf("%s produced a value that is not finite (element %d); the weights or the dtype are at fault: try --dtype f32 or bf16", e.Stage, e.Index)
+	cause := fmt.Sprintf("in %v that is hardly an overflow: the weights, or what was given, are at fault", e.DType)
+	if e.DType == tensor.F16 {
+		cause = "f16 ends at 65504: try --dtype bf16 or f32"
+	}
+	return fmt.Sprintf("%s produced a value that is not finite (element %d); %s", e.Stage, e.Index, cause)
 }
 
 // CheckFinite returns a *NonFiniteError when a holds NaN or an infinity.
 func CheckFinite(stage string, a *tensor.Array) error {
 	if i := a.FirstNonFinite(); i >= 0 {
-		return &NonFiniteError{Stage: stage, Index: i}
+		return &NonFiniteError{Stage: stage, Index: i, DType: a.DType}
 	}
 	return nil
 }

@@ -413,7 +413,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// NaN in the weights is reported with the stage, and no picture is written.
+// NaN in the weights is reported with the stage, advice is what can help, and no picture is written.
 func TestNaNIsReported(t *testing.T) {
 	dir := t.TempDir()
 	model := damage(t, func(d string) {
@@ -438,9 +438,12 @@ func TestNaNIsReported(t *testing.T) {
 		}
 	})
 	out := filepath.Join(dir, "x.png")
-	code, _, stderr := command(t, nil, small("--model", model, "-o", out, "x")...)
-	if code != exitFailed || !strings.Contains(stderr, "step 1") || !strings.Contains(stderr, "not finite") {
-		t.Errorf("exit %d, %q", code, stderr)
+	for dtype, advice := range map[string]string{"f32": "weights", "bf16": "weights", "f16": "--dtype bf16 or f32"} {
+		code, _, stderr := command(t, nil, small("--model", model, "--dtype", dtype, "-o", out, "x")...)
+		if code != exitFailed || !strings.Contains(stderr, "step 1") || !strings.Contains(stderr, "not finite") ||
+			!strings.Contains(stderr, advice) || strings.Contains(stderr, "--dtype") != (dtype == "f16") {
+			t.Errorf("%s: exit %d, %q", dtype, code, stderr)
+		}
 	}
 	if _, err := os.Stat(out); err == nil {
 		t.Error("a picture was written")
