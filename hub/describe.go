@@ -15,9 +15,9 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/gesso-go/gesso/hub/internal/wire"
+	"github.com/gesso-go/gesso/internal/jsonwords"
+	"golang.org/x/sync/errgroup"
 )
 
 // Description says what a repository, or a local folder, holds.
@@ -309,8 +309,9 @@ func tensorTypes(data []byte) (counts map[string]int64, need int64, err error) {
 		return nil, need, nil
 	}
 	var tensors map[string]json.RawMessage
-	if err := json.Unmarshal(bytes.TrimRight(data[8:need], " \x00"), &tensors); err != nil {
-		return nil, 0, fmt.Errorf("safetensors header: %w", err)
+	header := bytes.TrimRight(data[8:need], " \x00")
+	if err := json.Unmarshal(header, &tensors); err != nil {
+		return nil, 0, fmt.Errorf("safetensors header: %w", jsonwords.Explain(header, err))
 	}
 	counts = map[string]int64{}
 	for name, raw := range tensors {
@@ -322,7 +323,7 @@ func tensorTypes(data []byte) (counts map[string]int64, need int64, err error) {
 			Shape []int64 `json:"shape"`
 		}
 		if err := json.Unmarshal(raw, &t); err != nil {
-			return nil, 0, fmt.Errorf("safetensors header: %.100q: %w", name, err)
+			return nil, 0, fmt.Errorf("safetensors header: %.100q: %w", name, jsonwords.Explain(raw, err))
 		}
 		elements := int64(1)
 		for _, d := range t.Shape {

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/gesso-go/gesso/internal/jsonwords"
 )
 
 // Which files of a repository a pipeline needs: the rules of DiffusionPipeline.download (diffusers, pipelines/
@@ -23,7 +25,7 @@ func parseModelIndex(data []byte) (modelIndex, error) {
 	m := modelIndex{Components: map[string][2]string{}}
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil {
-		return m, fmt.Errorf("model_index.json: %w", err)
+		return m, fmt.Errorf("model_index.json: %w", jsonwords.Explain(data, err))
 	}
 	for name, value := range raw {
 		switch name {

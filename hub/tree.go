@@ -9,6 +9,7 @@ import (
 	"regexp"
 
 	"github.com/gesso-go/gesso/hub/xet"
+	"github.com/gesso-go/gesso/internal/jsonwords"
 )
 
 // Entry is a file of a repository as its listing has it.
@@ -76,7 +77,7 @@ type treeItem struct {
 func parseTreePage(data []byte) ([]Entry, error) {
 	var items []treeItem
 	if err := json.Unmarshal(data, &items); err != nil {
-		return nil, fmt.Errorf("listing: %w", err)
+		return nil, fmt.Errorf("listing: %w", jsonwords.Explain(data, err))
 	}
 	if items == nil {
 		return nil, fmt.Errorf("listing: null in place of files")
@@ -124,7 +125,7 @@ type treeEntry struct {
 func parseTreeCache(data []byte) ([]Entry, error) {
 	var f treeFile
 	if err := json.Unmarshal(data, &f); err != nil {
-		return nil, err
+		return nil, jsonwords.Explain(data, err)
 	}
 	if f.Version != 1 {
 		return nil, fmt.Errorf("format version %d, expected 1", f.Version)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/gesso-go/gesso/engine"
+	"github.com/gesso-go/gesso/internal/jsonwords"
 	"github.com/gesso-go/gesso/nn"
 	"github.com/gesso-go/gesso/placement"
 	"github.com/gesso-go/gesso/tensor"
@@ -97,21 +98,10 @@ func ReadJSON(path string, v any) error {
 		}
 		return err
 	}
-	err = json.Unmarshal(b, v)
-	var syntax *json.SyntaxError
-	var typ *json.UnmarshalTypeError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &typ) && typ.Field == "":
-		return fmt.Errorf("%s: is not a JSON object (%s)", path, typ.Value)
-	case errors.As(err, &typ):
-		return fmt.Errorf("%s: key %q holds a %s, expected %s", path, typ.Field, typ.Value, typ.Type)
-	case errors.As(err, &syntax):
-		line := 1 + strings.Count(string(b[:min(int(syntax.Offset), len(b))]), "\n")
-		return fmt.Errorf("%s: line %d is not JSON: %w", path, line, err)
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%s: %w", path, jsonwords.Explain(b, err))
 	}
-	return fmt.Errorf("%s: %w", path, err)
+	return nil
 }
 
 // Config is a component's configuration after decoding.

@@ -2,11 +2,12 @@ package scheduler
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/gesso-go/gesso/internal/jsonwords"
 )
 
 // ConfigFile is the name of the configuration in a checkpoint's scheduler folder.
@@ -55,10 +56,7 @@ func Load(dir string) (Scheduler, error) {
 func New(class string, config []byte) (Scheduler, error) {
 	var o object
 	if err := json.Unmarshal(config, &o); err != nil {
-		if typ := (*json.UnmarshalTypeError)(nil); errors.As(err, &typ) {
-			return nil, fmt.Errorf("not a JSON object (%s)", typ.Value)
-		}
-		return nil, fmt.Errorf("not a JSON object: %w", err)
+		return nil, jsonwords.Explain(config, err)
 	}
 	if class == "" {
 		if err := o.text("_class_name", &class); err != nil {

@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"github.com/gesso-go/gesso"
+	"github.com/gesso-go/gesso/internal/jsonwords"
 	"github.com/gesso-go/gesso/pipeline/flux"
 	"github.com/gesso-go/gesso/tensor"
 )
@@ -184,17 +185,17 @@ func openCase(dir, top string) (*Case, error) {
 	var all map[string]json.RawMessage
 	for _, v := range []any{c, &raw, &all} {
 		if err := json.Unmarshal(b, v); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, fmt.Errorf("%s: %w", path, jsonwords.Explain(b, err))
 		}
 	}
 	var args map[string]json.RawMessage
 	if err := json.Unmarshal(raw.Call, &args); err != nil {
-		return nil, fmt.Errorf("%s: key \"call\": %w", path, err)
+		return nil, fmt.Errorf("%s: key \"call\": %w", path, jsonwords.Explain(raw.Call, err))
 	}
 	c.why = c.unsupported(all, args)
 	if c.why == "" {
 		if err := json.Unmarshal(raw.Call, &c.call); err != nil {
-			return nil, fmt.Errorf("%s: key \"call\": %w", path, err)
+			return nil, fmt.Errorf("%s: key \"call\": %w", path, jsonwords.Explain(raw.Call, err))
 		}
 	}
 	return c, nil

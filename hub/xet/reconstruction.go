@@ -3,6 +3,8 @@ package xet
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/gesso-go/gesso/internal/jsonwords"
 )
 
 // Reconstruction says how a file, or a range of it, is put together: the chunks of its terms one after another, less
@@ -74,7 +76,7 @@ type wireReconstruction struct {
 func ParseReconstruction(data []byte) (*Reconstruction, error) {
 	var w wireReconstruction
 	if err := json.Unmarshal(data, &w); err != nil {
-		return nil, fmt.Errorf("reconstruction: %w", err)
+		return nil, fmt.Errorf("reconstruction: %w", jsonwords.Explain(data, err))
 	}
 	if len(w.Terms) > maxTerms {
 		return nil, fmt.Errorf("reconstruction has %d terms, at most %d are supported", len(w.Terms), maxTerms)
@@ -101,7 +103,7 @@ func ParseReconstruction(data []byte) (*Reconstruction, error) {
 	for name, infos := range w.FetchInfo {
 		for _, f := range infos {
 			if err := add(name, f.URL, f.Range, f.URLRange); err != nil {
-				return nil, fmt.Errorf("reconstruction: %w", err)
+				return nil, fmt.Errorf("reconstruction: %w", jsonwords.Explain(data, err))
 			}
 		}
 	}
@@ -109,7 +111,7 @@ func ParseReconstruction(data []byte) (*Reconstruction, error) {
 		for _, f := range infos {
 			for _, g := range f.Ranges {
 				if err := add(name, f.URL, g.Chunks, g.Bytes); err != nil {
-					return nil, fmt.Errorf("reconstruction: %w", err)
+					return nil, fmt.Errorf("reconstruction: %w", jsonwords.Explain(data, err))
 				}
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gesso-go/gesso/internal/jsonwords"
 	"github.com/gesso-go/gesso/tensor"
 )
 
@@ -63,7 +64,7 @@ func newScales(metadata map[string]string, groups []*group) (*scales, error) {
 func (s *scales) readConfigs(text string) error {
 	var flat map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &flat); err != nil {
-		return fmt.Errorf("metadata %s: %w", metadataKey, err)
+		return fmt.Errorf("metadata %s: %w", metadataKey, jsonwords.Explain([]byte(text), err))
 	}
 	parts := map[string]map[string]json.RawMessage{}
 	for key, v := range flat {
@@ -80,7 +81,7 @@ func (s *scales) readConfigs(text string) error {
 		}
 		c := &config{}
 		if err := json.Unmarshal(b, c); err != nil {
-			return fmt.Errorf("metadata %s of %s: %w", metadataKey, component, err)
+			return fmt.Errorf("metadata %s of %s: %w", metadataKey, component, jsonwords.Explain(b, err))
 		}
 		if c.Dora {
 			return fmt.Errorf("metadata %s of %s: DoRA adapters are not supported", metadataKey, component)

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/gesso-go/gesso/internal/jsonwords"
 )
 
 // Clock is the time, and waiting. Tests replace it.
@@ -178,6 +180,7 @@ func (c *Client) JSON(ctx context.Context, r Request, v any) (header http.Header
 		if err = json.Unmarshal(data, v); err == nil {
 			return nil
 		}
+		err = jsonwords.Explain(data, err)
 		if cutShort(data) {
 			return &Broken{&foreignError{fmt.Sprintf("the answer of %s ends early: %v", redactString(r.URL), err), err}}
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/gesso-go/gesso/internal/jsonwords"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -237,7 +238,7 @@ func tokenList(v jsontext.Value) ([]Token, error) {
 			tokens = append(tokens, byRole[role].Token)
 		}
 	default:
-		return nil, fmt.Errorf("want a list or an object, got %v", v.Kind())
+		return nil, fmt.Errorf("want an array or an object, got %s", jsonwords.Found(byte(v.Kind())))
 	}
 	return slices.DeleteFunc(tokens, func(t Token) bool { return t.Content == "" }), nil
 }

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"reflect"
 	"strconv"
 
+	"github.com/gesso-go/gesso/internal/jsonwords"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -43,7 +43,7 @@ func jsonError(err error) error {
 		if semantic.Err != nil {
 			return fmt.Errorf("wrong value%s: %w", at(semantic.JSONPointer), semantic.Err)
 		}
-		return fmt.Errorf("wrong value%s: want %s, got %v", at(semantic.JSONPointer), jsonName(semantic.GoType), semantic.JSONKind)
+		return fmt.Errorf("wrong value%s: want %s, got %s", at(semantic.JSONPointer), jsonwords.Expected(semantic.GoType), jsonwords.Found(byte(semantic.JSONKind)))
 	}
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("corrupt JSON: %w", io.ErrUnexpectedEOF)
@@ -177,25 +177,4 @@ func (s scanner) end() error {
 		return err
 	}
 	return nil
-}
-
-// jsonName is what a document has for a value of type t.
-func jsonName(t reflect.Type) string {
-	for t != nil && t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if t == nil {
-		return "another value"
-	}
-	switch t.Kind() {
-	case reflect.Struct, reflect.Map:
-		return "an object"
-	case reflect.Slice, reflect.Array:
-		return "a list"
-	case reflect.String:
-		return "a string"
-	case reflect.Bool:
-		return "true or false"
-	}
-	return "a number"
 }

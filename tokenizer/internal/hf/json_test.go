@@ -9,8 +9,8 @@ import (
 // What a key holds and should hold is said in JSON's words.
 func TestWrongValues(t *testing.T) {
 	for text, want := range map[string]string{
-		`[]`: "want an object, got", `{"text": 1}`: "want a string, got", `{"list": {}}`: "want a list, got", `{"number": "x"}`: "want a number, got",
-		`{"flag": 1}`: "want true or false, got",
+		`[]`: "want an object, got an array", `{"text": 1}`: "want a string, got a number", `{"list": {}}`: "want an array, got an object", `{"number": "x"}`: "want a whole number, got a string",
+		`{"flag": 1}`: "want true or false, got a number",
 	} {
 		var v struct {
 			Text   string   `json:"text"`
