@@ -16,7 +16,7 @@ const (
 	Portable   Level = iota // plain Go
 	NEON                    // arm64 Advanced SIMD
 	AVX2                    // amd64 AVX2, FMA, F16C
-	AVX512                  // amd64 AVX-512 F, BW, DQ, VL
+	AVX512                  // amd64 AVX2 with AVX-512 F, BW, DQ, VL and BMI2
 	AVX512BF16              // AVX512 with VDPBF16PS and VNNI
 	AMX                     // AVX512BF16 with bf16 and int8 tiles, permitted by the operating system
 )

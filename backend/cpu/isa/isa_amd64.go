@@ -2,15 +2,16 @@ package isa
 
 import "golang.org/x/sys/cpu"
 
-// Available lists the levels that this machine can run, lowest first; Portable is always among them.
+// Available lists the levels that this machine can run, lowest first; Portable is always among them. That the operating
+// system saves the wide registers is part of what package cpu looks at.
 func Available() []Level {
 	x := cpu.X86
 	levels := []Level{Portable}
-	if !x.HasAVX2 || !x.HasFMA {
+	if !x.HasAVX2 || !x.HasFMA || !x.HasF16C {
 		return levels
 	}
 	levels = append(levels, AVX2)
-	if !x.HasAVX512F || !x.HasAVX512BW || !x.HasAVX512DQ || !x.HasAVX512VL {
+	if !x.HasAVX512F || !x.HasAVX512BW || !x.HasAVX512DQ || !x.HasAVX512VL || !x.HasBMI2 {
 		return levels
 	}
 	levels = append(levels, AVX512)
