@@ -21,7 +21,8 @@ type Result struct {
 }
 
 // Run runs a program of this module with AMX emulated, and waits for it. Programs that it
-// starts in turn are not emulated. The error is one of the emulation; the program's own is its exit code.
+// starts in turn are not emulated. The error is one of the emulation, such as tiles that a thread has never released; the
+// program's own is its exit code.
 func Run(path string, args []string, attr *os.ProcAttr) (Result, error) {
 	runtime.LockOSThread() // a tracee belongs to a thread
 	defer runtime.UnlockOSThread()
@@ -42,11 +43,18 @@ func Run(path string, args []string, attr *os.ProcAttr) (Result, error) {
 	res, err := t.run(addr)
 	if err != nil {
 		_ = unix.Kill(t.pid, unix.SIGKILL)
-		_, _ = unix.Wait4(t.pid, nil, unix.WALL, nil)
+		t.reap()
 	}
 	_ = p.Release()
+	held := 0
 	for _, m := range t.threads {
 		res.Instructions += m.Count
+		if m.configured {
+			held++
+		}
+	}
+	if err == nil && res.ExitCode == 0 && held > 0 {
+		err = fmt.Errorf("%d threads have ended with tiles configured", held)
 	}
 	return res, err
 }
@@ -116,6 +124,17 @@ func (t *tracer) run(flag uint64) (Result, error) {
 		}
 		if err := unix.PtraceCont(tid, int(signal)); err != nil && !errors.Is(err, unix.ESRCH) {
 			return Result{}, fmt.Errorf("ptrace: %w", err)
+		}
+	}
+}
+
+// reap waits for the end of a program that was killed: the system tells that of its first thread after all others'.
+func (t *tracer) reap() {
+	for {
+		var ws unix.WaitStatus
+		tid, err := unix.Wait4(-1, &ws, unix.WALL|unix.WNOTHREAD, nil)
+		if err != nil && !errors.Is(err, unix.EINTR) || tid == t.pid && (ws.Exited() || ws.Signaled()) {
+			return
 		}
 	}
 }
