@@ -90,7 +90,7 @@ func New(o Options) (*Client, error) {
 func (c *Client) Platform() string { return "cpu" }
 
 // version changes whenever the kernels may give other bits.
-const version = "3"
+const version = "4"
 
 // Version tells the build and the instruction-set level apart.
 func (c *Client) Version() string {

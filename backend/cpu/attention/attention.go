@@ -21,8 +21,8 @@
 // Scores, softmax and sums are in f32; the result is rounded once, and doesn't depend on the number of threads. With
 // bfloat16 operands the probabilities are made and rounded as in PyTorch's CPU kernel, on every level: 512 keys at a time,
 // relative to the largest score so far, by an exponential good to 1.2e-4, while their sum is that of the unrounded ones. So
-// nearly all elements are PyTorch's to the bit. From level AVX512BF16 on both products then use VDPBF16PS where that is the
-// faster instruction, elsewhere operands are widened to f32. With f16 and f32 operands probabilities stay in f32.
+// nearly all elements are PyTorch's to the bit. Both products then use tiles on level AMX, and VDPBF16PS on AVX512BF16 where that
+// is the faster instruction; elsewhere operands are widened to f32. With f16 and f32 operands probabilities stay in f32.
 //
 // A query that may see no key gives zeros. A score that is NaN or +Inf makes its query's result NaN.
 package attention

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"testing"
 
 	"github.com/gesso-go/gesso/backend/cpu/isa"
@@ -164,7 +165,10 @@ func levels(d tensor.DType, work int) []isa.Level {
 		if l == isa.Portable && work > 4e6 {
 			continue
 		}
-		if l == isa.AVX512BF16 && d != tensor.BF16 {
+		if l >= isa.AVX512BF16 && d != tensor.BF16 {
+			continue
+		}
+		if l != isa.AMX && os.Getenv("GESSO_TEST_ONLY_AMX") != "" { // see amxtest
 			continue
 		}
 		ls = append(ls, l)

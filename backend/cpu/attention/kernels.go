@@ -25,6 +25,11 @@ type kernels struct {
 	softmaxRound func(s *float32, stride uintptr, rows int, c float32, top, sum, alpha *float32)
 	softmaxBF16  func(s *float32, stride uintptr, rows int, c float32, top, sum, alpha *float32, p *uint32)
 
+	// panel, if there, does all rows of a product at once in place of tile, with pairs of bfloat16: C (rows, 32) = A (rows, k) ·
+	// B (k, 32), or C += A·B with acc 1. k is a multiple of 16 words, as which each row of A lies in memory, so V is packed
+	// turned. Panels are then always of 32 queries.
+	panel func(rows, k int, a *uint32, rowStride uintptr, b *uint32, c *float32, ldc uintptr, acc int)
+
 	// pairs makes n words, a multiple of 16, of an element of even and one of odd: with bf16 only.
 	pairs func(dst *uint32, even, odd *uint16, n int)
 
@@ -38,6 +43,9 @@ type kernels struct {
 
 // rowPad is what numbers of keys and head sizes are padded to in packed K and V: a multiple of every level's rows.
 const rowPad = 8
+
+// panelPad is that of kernels with a panel: 16 words of pairs.
+const panelPad = 32
 
 type tileFunc = func(k int, a unsafe.Pointer, rowStride, step uintptr, b unsafe.Pointer, c, alpha *float32)
 

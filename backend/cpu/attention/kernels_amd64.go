@@ -18,11 +18,15 @@ var (
 	bf16Kernels = kernels{lanes: 16, vectors: 3, rows: 8, bf16: true,
 		tile: [3]tileFunc{tileBF16x1AVX512, tileBF16x2AVX512, tileBF16x3AVX512}, softmaxBF16: softmaxBF16AVX512, pairs: pairsAVX512,
 		transpose: transposeTail, bias: biasTail, fetch: fetchAMD64, fetchToWrite: fetchToWriteAMD64}
+	amxKernels = kernels{lanes: 16, vectors: 2, bf16: true, panel: gemm.MultiplyTiles, softmaxBF16: softmaxBF16AVX512, pairs: pairsAVX512,
+		transpose: transposeTail, bias: biasTail, fetch: fetchAMD64, fetchToWrite: fetchToWriteAMD64}
 )
 
 // levelKernels chooses the kernels for operands of type d.
 func levelKernels(l isa.Level, d tensor.DType) *kernels {
 	switch {
+	case l >= isa.AMX && d == tensor.BF16:
+		return &amxKernels
 	case l >= isa.AVX512BF16 && d == tensor.BF16 && gemm.BF16Pays():
 		return &bf16Kernels
 	case l >= isa.AVX512:

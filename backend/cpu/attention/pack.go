@@ -10,9 +10,10 @@ import (
 // layout says how one key head's K and V are packed, in 32-bit words:
 //
 //	K  keys rows of kStride words: D floats, or D/2 pairs (d, d+1) of bfloat16
-//	V  one row of vStride words per key (floats), or per two keys (pairs of their bfloat16 elements)
+//	V  one row of vStride words per key (floats), or per two keys (pairs of their bfloat16 elements); for kernels with a panel
+//	   turned, one row of vStride such pairs per element of D
 //
-// Keys and D are padded with zeros to multiples of rowPad. Strides end half a cache line off a power of two, so that
+// Keys and D are padded with zeros to multiples of rowPad, or of panelPad. Strides end half a cache line off a power of two, so that
 // columns spread over the sets of the caches.
 type layout struct {
 	pair             int // elements in a word along the contracted axis: 1, or 2 for bfloat16
@@ -23,7 +24,11 @@ type layout struct {
 }
 
 func newLayout(k *kernels, p *Problem) layout {
-	l := layout{pair: 1, keys: roundUp(p.Nk, rowPad), depth: roundUp(p.D, rowPad)}
+	pad := rowPad
+	if k.panel != nil {
+		pad = panelPad
+	}
+	l := layout{pair: 1, keys: roundUp(p.Nk, pad), depth: roundUp(p.D, pad)}
 	if k.bf16 {
 		l.pair = 2
 	}
@@ -31,6 +36,10 @@ func newLayout(k *kernels, p *Problem) layout {
 	l.vStride = roundUp(l.depth, 16) + 16
 	l.kWords = l.keys * l.kStride
 	l.vWords = l.keys / l.pair * l.vStride
+	if k.panel != nil {
+		l.vStride = l.keys/l.pair + 16
+		l.vWords = l.depth * l.vStride
+	}
 	return l
 }
 
@@ -90,8 +99,9 @@ func (r *runner) packK(dst []float32, batch, head, lo, hi int) {
 	}
 }
 
-// packV fills the rows of keys [lo, hi) of a packed V; lo and hi are even, keys from Nk on count as zeros.
-func (r *runner) packV(dst []float32, batch, head, lo, hi int) {
+// packV fills keys [lo, hi) of a packed V; lo and hi are even, or multiples of 16 where V is turned, keys from Nk on count as
+// zeros. Tmp holds 8·depth floats.
+func (r *runner) packV(dst, tmp []float32, batch, head, lo, hi int) {
 	l, p := &r.l, r.p
 	if l.pair == 1 {
 		for j := lo; j < hi; j++ {
@@ -105,29 +115,42 @@ func (r *runner) packV(dst []float32, batch, head, lo, hi int) {
 		}
 		return
 	}
-	src := halves(p.V.Data)
 	for j := lo; j < hi; j += 2 {
-		out := words(dst[j/2*l.vStride : j/2*l.vStride+l.depth])
-		if j >= p.Nk {
-			clear(out)
+		if r.k.panel == nil {
+			r.pairRow(words(dst[j/2*l.vStride:][:l.depth]), batch, head, j)
 			continue
 		}
-		off := batch*p.V.Batch + j*p.V.Token + head*p.V.Head
-		even := src[off : off+p.D]
-		clear(out[p.D:])
-		out = out[:len(even)]
-		if j+1 >= p.Nk {
-			for i, v := range even {
-				out[i] = uint32(v)
-			}
-			continue
+		i := (j - lo) / 2 % 8
+		r.pairRow(words(tmp[i*l.depth:][:l.depth]), batch, head, j)
+		if i == 7 {
+			r.k.transpose(&dst[j/2-7], uintptr(l.vStride)*4, &tmp[0], uintptr(l.depth)*4, l.depth)
 		}
-		odd := src[off+p.V.Token : off+p.V.Token+p.D]
-		whole := len(even) &^ 15
-		r.k.pairs(&out[0], &even[0], &odd[0], whole)
-		for i := whole; i < len(even); i++ {
-			out[i] = uint32(even[i]) | uint32(odd[i])<<16
+	}
+}
+
+// pairRow makes the words of keys j and j+1 of V.
+func (r *runner) pairRow(out []uint32, batch, head, j int) {
+	p := r.p
+	if j >= p.Nk {
+		clear(out)
+		return
+	}
+	src := halves(p.V.Data)
+	off := batch*p.V.Batch + j*p.V.Token + head*p.V.Head
+	even := src[off : off+p.D]
+	clear(out[p.D:])
+	out = out[:len(even)]
+	if j+1 >= p.Nk {
+		for i, v := range even {
+			out[i] = uint32(v)
 		}
+		return
+	}
+	odd := src[off+p.V.Token : off+p.V.Token+p.D]
+	whole := len(even) &^ 15
+	r.k.pairs(&out[0], &even[0], &odd[0], whole)
+	for i := whole; i < len(even); i++ {
+		out[i] = uint32(even[i]) | uint32(odd[i])<<16
 	}
 }
 

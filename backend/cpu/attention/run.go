@@ -85,18 +85,18 @@ func run(pool *par.Pool, k *kernels, level isa.Level, p *Problem) {
 	some = max(min(some, heads, packBudget/8/max(perHead, 1)), 1)
 	r.scratch.packed = grow(r.scratch.packed, min(2*some, heads)*perHead)
 	blocks := (r.l.keys + packKeys - 1) / packKeys
-	pack := func(first, i int) { // block i of the heads from first on
+	pack := func(worker, first, i int) { // block i of the heads from first on
 		bh, j := first+i/blocks, i%blocks*packKeys
 		k, v := r.packed(bh % (2 * some))
 		end := min(j+packKeys, r.l.keys)
 		r.fetch(r.k.fetch, &p.K, bh/p.Hkv, bh%p.Hkv, j, min(end, p.Nk))
 		r.fetch(r.k.fetch, &p.V, bh/p.Hkv, bh%p.Hkv, j, min(end, p.Nk))
 		r.packK(k, bh/p.Hkv, bh%p.Hkv, j, end)
-		r.packV(v, bh/p.Hkv, bh%p.Hkv, j, end)
+		r.packV(v, r.scratch.workers[worker], bh/p.Hkv, bh%p.Hkv, j, end)
 	}
-	pool.For(min(some, heads)*blocks, 1, func(_, lo, hi int) {
+	pool.For(min(some, heads)*blocks, 1, func(w, lo, hi int) {
 		for i := lo; i < hi; i++ {
-			pack(0, i)
+			pack(w, 0, i)
 		}
 	})
 	// While a group is used the next one is packed, in small pieces that come last, so that the workers end together.
@@ -106,7 +106,7 @@ func run(pool *par.Pool, k *kernels, level isa.Level, p *Problem) {
 		pool.For(n+max(0, min(some, heads-next))*blocks, 1, func(w, lo, hi int) {
 			for i := lo; i < hi; i++ {
 				if i >= n {
-					pack(next, i-n)
+					pack(w, next, i-n)
 					continue
 				}
 				bh := first + i/(group*r.pieces)
@@ -184,6 +184,9 @@ func (r *runner) piece(worker, slot, batch, head, piece int) {
 		n++
 		t.q0, t.n, t.bias = q0, min(r.width, p.Nq-q0), bias
 		t.vectors = (t.n + r.k.lanes - 1) / r.k.lanes
+		if r.k.panel != nil {
+			t.vectors = r.k.vectors
+		}
 		t.width = t.vectors * r.k.lanes
 		t.keys = p.Nk
 		if p.Causal {
@@ -219,14 +222,18 @@ func (r *runner) piece(worker, slot, batch, head, piece int) {
 // block takes one panel through keys [j, j+n).
 func (r *runner) block(t *panel, k, v, s, pairs, alpha []float32, batch, head, j, n int) {
 	l := &r.l
+	stride := uintptr(t.width) * 4
 	tile := r.k.tile[t.vectors-1]
 	// S (n, width) = K (n, depth) · Q (depth, width); rows beyond n are made and not used.
-	for i := 0; i < n; i += r.k.rows {
-		tile(l.depth/l.pair, unsafe.Pointer(&k[(j+i)*l.kStride]), uintptr(l.kStride)*4, 4, unsafe.Pointer(&t.q[0]), &s[i*t.width], nil)
+	if r.k.panel != nil {
+		r.k.panel(n, l.depth/l.pair, &words(k)[j*l.kStride], uintptr(l.kStride)*4, &words(t.q)[0], &s[0], stride, 0)
+	} else {
+		for i := 0; i < n; i += r.k.rows {
+			tile(l.depth/l.pair, unsafe.Pointer(&k[(j+i)*l.kStride]), uintptr(l.kStride)*4, 4, unsafe.Pointer(&t.q[0]), &s[i*t.width], nil)
+		}
 	}
 	c := r.adjust(s, t, batch, head, j, n)
 
-	stride := uintptr(t.width) * 4
 	softmax := r.k.softmax
 	if r.p.DType == tensor.BF16 {
 		softmax = r.k.softmaxRound
@@ -240,6 +247,19 @@ func (r *runner) block(t *panel, k, v, s, pairs, alpha []float32, batch, head, j
 	}
 
 	// O (depth, width) = O·alpha + Vᵀ (depth, n) · P (n, width)
+	if r.k.panel != nil {
+		steps := (n + 1) / 2
+		end := roundUp(steps, panelPad/2)
+		clear(pairs[steps*t.width : end*t.width])
+		if j > 0 {
+			for d := range l.depth {
+				o := t.o[d*t.width:][:t.width]
+				r.f.Mul(o, o, alpha[:t.width])
+			}
+		}
+		r.k.panel(l.depth, end, &words(v)[j/2], uintptr(l.vStride)*4, &words(pairs)[0], &t.o[0], stride, min(j, 1))
+		return
+	}
 	a := &alpha[0]
 	if j == 0 {
 		a = nil

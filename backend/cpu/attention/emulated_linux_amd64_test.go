@@ -1,0 +1,11 @@
+package attention
+
+import (
+	"testing"
+
+	"github.com/gesso-go/gesso/backend/cpu/isa/amxemu/amxtest"
+)
+
+func TestEmulatedAMX(t *testing.T) {
+	amxtest.Run(t, "^Test(Lengths|HeadSizes|BiasAndMasks|FullyMasked.*|LargeLogits|NotFinite|SameForAny.*|ManyHeads|Strides|HalfBias|Goldens)$", 10_000)
+}
