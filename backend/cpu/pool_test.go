@@ -103,6 +103,14 @@ func TestPoolCollects(t *testing.T) {
 	for _, b := range held {
 		p.release(b)
 	}
+	held, before = nil, collections
+	grow(5) // growth from nothing counts as at first
+	if collections == before {
+		t.Errorf("no collection while nothing became %d bytes", p.used())
+	}
+	for _, b := range held {
+		p.release(b)
+	}
 }
 
 // TestPoolBoundsIdleMemory: what steps need stays for the next one, and goes back when the steps that follow need less.

@@ -554,3 +554,63 @@ func TestExp2Fast(t *testing.T) {
 		t.Errorf("2^NaN = %g", x)
 	}
 }
+
+// TestNothingIsLeftFromBefore: packed keys and panels are kept, and hold what another problem left in them, here NaN.
+func TestNothingIsLeftFromBefore(t *testing.T) {
+	for _, d := range dtypes {
+		for _, l := range levels(d, 0) {
+			for _, size := range []int{1, 3, 20, 33} {
+				for _, nk := range []int{1, 5, 50, 77} {
+					spoiled := newProblem(d, 1, 70, 200, 1, 1, 64, 14)
+					for _, v := range []value{spoiled.q, spoiled.k, spoiled.v} {
+						for i := range v.data {
+							v.data[i] = 0xff
+						}
+					}
+					if err := Run(nil, l, &spoiled.Problem); err != nil {
+						t.Fatal(err)
+					}
+					newProblem(d, 1, 37, nk, 1, 1, size, 15).test(t, nil, "after NaN", l)
+				}
+			}
+		}
+	}
+}
+
+// TestProbabilitiesOfManyKeys: with bfloat16 a probability is rounded relative to the largest score of up to 512 keys, as in
+// PyTorch. Here each query sees key 0 and, with a larger score, key 300, whose value is 0; the probability of the first shows.
+func TestProbabilitiesOfManyKeys(t *testing.T) {
+	const n, nk = 200, 600
+	for _, l := range levels(tensor.BF16, 0) {
+		p := newProblem(tensor.BF16, 1, n, nk, 1, 1, 1, 16)
+		q, k, v, mask := make([]float32, n), make([]float32, nk), make([]float32, nk), make([]byte, nk)
+		for i := range q {
+			q[i] = float32(1+i) / 64
+		}
+		k[0], v[0], mask[0], mask[300] = -1, 1, 1, 1
+		p.q, p.k, p.v = encode(tensor.BF16, q), encode(tensor.BF16, k), encode(tensor.BF16, v)
+		p.Scale, p.Mask = 1, Mask{mask, 0, 0, 0}
+		p.Q, p.K, p.V = Dense(p.q.data, n, 1, 1), Dense(p.k.data, nk, 1, 1), Dense(p.v.data, nk, 1, 1)
+		if err := Run(nil, l, &p.Problem); err != nil {
+			t.Fatal(err)
+		}
+		rounded, exact := 0, 0
+		for i, got := range decode(tensor.BF16, p.Out.Data) {
+			e := math.Exp(-float64(p.q.x[i]))
+			with := tensor.RoundTo(tensor.BF16, float32(float64(tensor.RoundTo(tensor.BF16, float32(e)))/(1+e)))
+			without := tensor.RoundTo(tensor.BF16, float32(e/(1+e)))
+			if with == without {
+				continue
+			}
+			switch got {
+			case with:
+				rounded++
+			case without:
+				exact++
+			}
+		}
+		if rounded < 10 || exact > rounded/4 {
+			t.Errorf("%v: %d results are of rounded probabilities, %d of others", l, rounded, exact)
+		}
+	}
+}

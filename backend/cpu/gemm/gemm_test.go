@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gesso-go/gesso/backend/cpu/isa"
@@ -318,4 +319,77 @@ func TestEveryNumberOfRows(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestNothingIsLeftFromBefore: scratch memory is used again and holds what other products left in it, here NaN.
+func TestNothingIsLeftFromBefore(t *testing.T) {
+	forLevels(t, func(t *testing.T, level isa.Level) {
+		for i, pair := range dtypePairs {
+			for _, rowB := range []bool{false, true} {
+				for _, m := range []int{35, 300} { // in one block of rows, and in several
+					const n, most = 40, 130
+					rnd := rand.New(rand.NewPCG(11, uint64(i)))
+					x, _ := randomOperand(rnd, pair[0], m, 1, most) // NaN but for a column
+					y, _ := randomOperand(rnd, pair[1], most, 1, most)
+					spoil := Problem{M: m, N: most, K: most, A: x, B: y, RowB: rowB}
+					for _, k := range []int{1, 2, 17, 65, 129} {
+						if err := Run(nil, level, &spoil, func(_, _, _ int, _ []float32) {}); err != nil {
+							t.Fatal(err)
+						}
+						a, av := randomOperand(rnd, pair[0], m, k, k)
+						rows, cols := n, k
+						if rowB {
+							rows, cols = k, n
+						}
+						b, bv := randomOperand(rnd, pair[1], rows, cols, cols)
+						want, abs := reference(m, n, k, av, bv, rowB)
+						got := newCollect(m, n)
+						if err := Run(nil, level, &Problem{M: m, N: n, K: k, A: a, B: b, RowB: rowB}, got.emit); err != nil {
+							t.Fatal(err)
+						}
+						compare(t, got.c, want, abs, n, k)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestMistakes: what doesn't fit is an error, also of one problem among several.
+func TestMistakes(t *testing.T) {
+	x := Operand{DType: tensor.F32, Data: make([]byte, 4*6)}
+	half := Operand{DType: tensor.BF16, Data: make([]byte, 2*6)}
+	q, err := PackB(nil, isa.Portable, x, 2, 3, false, tensor.F32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	emit := func(_, _, _ int, _ []float32) {}
+	for _, c := range []struct {
+		level isa.Level
+		p     Problem
+		want  string
+	}{
+		{isa.Portable, Problem{M: 2, N: 2, K: 3, A: x, Packed: q}, ""},
+		{isa.AVX2, Problem{M: 2, N: 2, K: 3, A: x, Packed: q}, "packed for portable, level is avx2"},
+		{isa.Portable, Problem{M: 2, N: 3, K: 2, A: x, Packed: q}, "packed B is 3×2"},
+		{isa.Portable, Problem{M: 2, N: 2, K: 3, A: half, Packed: q}, "packed for f32 rows, A is bf16"},
+		{isa.Portable, Problem{M: 3, N: 2, K: 3, A: x, B: x}, "A has 24 bytes, expected 36"},
+		{isa.Portable, Problem{M: 2, N: 3, K: 3, A: x, B: x}, "B has 24 bytes"},
+		{isa.Portable, Problem{M: 2, N: 2, K: 3, A: half, B: x}, "A is bf16 and B is f32"},
+		{isa.Portable, Problem{M: -1}, "negative size"},
+	} {
+		batch := RunBatch(nil, c.level, 3, func(i int) Problem {
+			if i == 1 {
+				return c.p
+			}
+			return Problem{M: 2, N: 2, K: 3, A: x, B: x}
+		}, func(_, _, _, _ int, _ []float32) {})
+		if err := Run(nil, c.level, &c.p, emit); c.want == "" {
+			if err != nil || batch != nil {
+				t.Errorf("%v, and of several %v: expected no error", err, batch)
+			}
+		} else if err == nil || !strings.Contains(err.Error(), c.want) || batch == nil || !strings.Contains(batch.Error(), "batch index 1: "+err.Error()) {
+			t.Errorf("%v, and of several %v: expected %q", err, batch, c.want)
+		}
+	}
 }

@@ -13,7 +13,10 @@ import (
 // Threads returns how many threads work gets by default: GOMAXPROCS, which follows the affinity mask, but no more than the
 // container's processor limit, rounded up. The Go runtime itself never goes below two for a limit. Who sets the variable
 // GOMAXPROCS means it.
-func Threads() int { return threads(os.DirFS("/")) }
+func Threads() int { return threads(root) }
+
+// root is the file system in which control groups are looked for. Tests replace it.
+var root = os.DirFS("/")
 
 func threads(root fs.FS) int {
 	n := runtime.GOMAXPROCS(0)

@@ -65,6 +65,21 @@ func TestThreads(t *testing.T) {
 	}
 }
 
+// TestNewPoolFollowsTheLimit: a pool whose size nobody gives has one worker in a container of one processor.
+func TestNewPoolFollowsTheLimit(t *testing.T) {
+	old, files := runtime.GOMAXPROCS(3), root
+	defer func() { root = files; runtime.GOMAXPROCS(old) }()
+	t.Setenv("GOMAXPROCS", "")
+	root = fstest.MapFS{"proc/self/cgroup": {Data: []byte("0::/")}, "sys/fs/cgroup/cpu.max": {Data: []byte("100000 100000")}}
+	for asked, want := range map[int]int{0: 1, 2: 2} {
+		p := New(asked)
+		if got := p.Workers(); got != want {
+			t.Errorf("New(%d) has %d workers, want %d", asked, got, want)
+		}
+		p.Close()
+	}
+}
+
 // Whatever the files hold, there is a thread, and there are no more than GOMAXPROCS.
 func FuzzThreads(f *testing.F) {
 	f.Add("0::/a", "max 100000", "", "")

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 func TestForCoversEachIndexOnce(t *testing.T) {
@@ -80,4 +81,25 @@ func TestForRaisesPanicInCaller(t *testing.T) {
 			panic("boom")
 		}
 	})
+}
+
+// TestPanicEndsTheJob: after a panic the other workers take no further pieces, of which each takes a while here.
+func TestPanicEndsTheJob(t *testing.T) {
+	p := New(2)
+	defer p.Close()
+	const n = 2000
+	var ran atomic.Int32
+	func() {
+		defer func() { recover() }()
+		p.For(n, 1, func(_, lo, _ int) {
+			ran.Add(1)
+			if lo == 0 {
+				panic("boom")
+			}
+			time.Sleep(time.Millisecond)
+		})
+	}()
+	if got := ran.Load(); got > n/2 {
+		t.Errorf("%d of %d pieces ran though the first one panicked", got, n)
+	}
 }
