@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -58,5 +59,39 @@ func TestRatio(t *testing.T) {
 	}
 	if got := c(0, failed).seconds(); got != "failed: killed / by a signal" {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestRace: programs take turns, the order alternates, and one that fails, at once or in a later step, is reported with its last
+// words and doesn't keep the others.
+func TestRace(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip(err)
+	}
+	log := filepath.Join(t.TempDir(), "log")
+	program := func(name, step string) *contestant {
+		script := `echo ready; while read line; do echo ` + name + ` >> "$0"; ` + step + `; done; echo '{"peak_resident_bytes": 5, "version": "v1"}'`
+		return &contestant{name: name, cmd: exec.Command(sh, "-c", script, log)}
+	}
+	a, b := program("a", "echo 0.5"), program("b", "echo 0.25")
+	breaks := program("c", `test -e "$0.again" && { echo "out of memory" >&2; exit 9; }; touch "$0.again"; echo 1`)
+	absent := &contestant{name: "d", cmd: exec.Command(sh, "-c", "echo no module named torch >&2; exit 3")}
+	s := &session{rounds: 3}
+	s.race(t.Context(), "work", []*contestant{absent, a, breaks, b})
+	order, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(strings.Fields(string(order)), ""), "acb"+"bca"+"ab"; got != want {
+		t.Errorf("steps were done in the order %s, want %s", got, want)
+	}
+	if a.m.err != nil || a.m.Seconds != 0.5 || len(a.m.times) != 3 || a.m.Peak != 5 || b.m.err != nil || b.m.Seconds != 0.25 || s.version != "v1" {
+		t.Errorf("%+v, %+v, version %q", a.m, b.m, s.version)
+	}
+	for c, want := range map[*contestant]string{breaks: "failed: exit status 9: out of memory", absent: "failed: exit status 3: no module named torch"} {
+		if got := c.seconds(); got != want {
+			t.Errorf("%s: %q, want %q", c.name, got, want)
+		}
 	}
 }
