@@ -412,6 +412,44 @@ func TestSameForAnyNumberOfThreads(t *testing.T) {
 	}
 }
 
+// TestManyKeys takes several blocks of keys in every dtype, the last one short, with what hides some or all of a block.
+func TestManyKeys(t *testing.T) {
+	pool := par.New(2)
+	defer pool.Close()
+	for _, d := range dtypes {
+		for _, nk := range []int{512, 513, 1024, 1061} {
+			for _, c := range []struct {
+				name string
+				set  func(p *Problem)
+			}{
+				{"plain", func(p *Problem) {}},
+				{"causal", func(p *Problem) { p.Causal = true }},
+				{"bias", func(p *Problem) { p.Bias = Bias{Data: randomBias(p.Nq*p.Nk, 3), Query: p.Nk} }},
+				{"first block hidden", func(p *Problem) {
+					m := randomBytes(p.Nk, 4)
+					clear(m[:min(512, p.Nk-1)])
+					m[p.Nk-1] = 1
+					p.Mask = Mask{Data: m}
+				}},
+			} {
+				nq := 35
+				if c.name == "causal" {
+					nq = nk
+				}
+				p := newProblem(d, 1, nq, nk, 2, 1, 8, 13)
+				c.set(&p.Problem)
+				var ls []isa.Level
+				for _, l := range levels(d, 0) {
+					if l != isa.Portable || c.name != "causal" {
+						ls = append(ls, l)
+					}
+				}
+				p.test(t, pool, c.name, ls...)
+			}
+		}
+	}
+}
+
 // TestManyHeads needs several groups of heads, whose keys are packed while the group before is used; the last is not full.
 func TestManyHeads(t *testing.T) {
 	pool := par.New(2)

@@ -7,5 +7,5 @@ import (
 )
 
 func TestEmulatedAMX(t *testing.T) {
-	amxtest.Run(t, "^Test(Lengths|HeadSizes|BiasAndMasks|FullyMasked.*|LargeLogits|NotFinite|SameForAny.*|ManyHeads|Strides|HalfBias|Goldens|NothingIsLeft.*|Probabilities.*)$", 10_000)
+	amxtest.Run(t, "^Test(Lengths|HeadSizes|BiasAndMasks|FullyMasked.*|LargeLogits|NotFinite|SameForAny.*|ManyHeads|ManyKeys|Strides|HalfBias|Goldens|NothingIsLeft.*|Probabilities.*)$", 10_000)
 }
