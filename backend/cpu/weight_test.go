@@ -182,3 +182,38 @@ func TestWeightOfTwoTypesOfRows(t *testing.T) {
 		}
 	}
 }
+
+// TestWeightInTwoPrograms: what one program has packed as a convolution's weight, another takes as the matrix of the same size.
+func TestWeightInTwoPrograms(t *testing.T) {
+	for _, d := range []tensor.DType{tensor.F32, tensor.BF16} {
+		c := newClient(t, Options{})
+		c.packing.now = stopped
+		wt := graph.Type{DType: d, Shape: tensor.Shape{32, 16, 3, 3}}
+		images, rows := graph.Type{DType: d, Shape: tensor.Shape{1, 5, 6, 16}}, graph.Type{DType: d, Shape: tensor.Shape{7, 144}}
+		var args []backend.Buffer
+		for _, typ := range []graph.Type{images, rows, wt, wt} {
+			b, err := c.Upload(random(typ), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			args = append(args, b)
+		}
+		w, param := args[2], args[3]
+		param.(backend.Parameter).MarkParameter(nil)
+		one := [2]int{1, 1}
+		convolve := compiled(t, c, []graph.Type{images, wt}, func(l *graph.Builder, in []*graph.Node) []*graph.Node {
+			return []*graph.Node{l.Make(graph.Convolution, graph.ConvolutionAttr{Stride: one, Low: one, High: one}, in...)}
+		})
+		multiply := compiled(t, c, []graph.Type{rows, wt}, func(l *graph.Builder, in []*graph.Node) []*graph.Node {
+			return []*graph.Node{l.Make(graph.Linear, graph.LinearAttr{}, in[0], l.Reshape(in[1], 32, 144))}
+		})
+		for range 2 {
+			if !bytes.Equal(results(t, convolve, args[0], param)[0], results(t, convolve, args[0], w)[0]) {
+				t.Errorf("%v: the convolution gives other bits with a parameter", d)
+			}
+			if !bytes.Equal(results(t, multiply, args[1], param)[0], results(t, multiply, args[1], w)[0]) {
+				t.Errorf("%v: the product gives other bits with a parameter that a convolution has packed", d)
+			}
+		}
+	}
+}

@@ -9,8 +9,13 @@ var emulated = []byte("gesso: amx is emulated if a 1 follows:\x00")
 // hasAMX reports whether tiles of bfloat16 and int8 can be used, and asks the operating system for them: once for the
 // process, which covers all threads, those that exist and those to come.
 var hasAMX = sync.OnceValue(func() bool {
-	return emulated[len(emulated)-1] == 1 || tileInstructions(cpuid, xgetbv) && permitTiles()
+	return emulated[len(emulated)-1] == 1 || hasTiles(cpuid, xgetbv, permitTiles)
 })
+
+// hasTiles asks permit, the operating system, only for what the processor has.
+func hasTiles(cpuid func(leaf, sub uint32) (a, b, c, d uint32), xgetbv func() uint32, permit func() bool) bool {
+	return tileInstructions(cpuid, xgetbv) && permit()
+}
 
 // tileInstructions looks at the processor: AMX-TILE, AMX-BF16 and AMX-INT8 with the palette of eight tiles of 16 rows of 64
 // bytes, and tile state that the operating system saves (Intel SDM, volume 1, chapter 18).

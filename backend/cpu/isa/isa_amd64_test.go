@@ -49,7 +49,7 @@ func (r registers) cpuid(leaf, sub uint32) (a, b, c, d uint32) {
 }
 
 // TestTileInstructions: tiles are used where the processor has them in the known size and the operating system saves them; a
-// virtual machine may show the first without the second.
+// virtual machine may show the first without the second, and a kernel or a sandbox may refuse.
 func TestTileInstructions(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -81,8 +81,12 @@ func TestTileInstructions(t *testing.T) {
 			}
 			return saved
 		}
-		if got := tileInstructions(r.cpuid, xgetbv); got != c.want {
-			t.Errorf("%s: %v, expected %v", c.name, got, c.want)
+		for _, permitted := range []bool{true, false} {
+			asked := false
+			got := hasTiles(r.cpuid, xgetbv, func() bool { asked = true; return permitted })
+			if got != (c.want && permitted) || asked != c.want {
+				t.Errorf("%s, permitted %v: %v (asked %v), expected %v", c.name, permitted, got, asked, c.want && permitted)
+			}
 		}
 	}
 }
