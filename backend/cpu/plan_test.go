@@ -280,6 +280,9 @@ func TestNew(t *testing.T) {
 	if !strings.Contains(d.Detail, "portable") || !strings.Contains(d.Detail, "3 threads") || !strings.HasSuffix(c.Version(), "portable") {
 		t.Errorf("device %+v, version %q", d, c.Version())
 	}
+	if found := isa.Detect(); found != isa.Portable && !strings.Contains(d.Detail, "(has "+found.String()+")") {
+		t.Errorf("device %+v doesn't tell that %v was found", d, found)
+	}
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}

@@ -84,3 +84,27 @@ func values(t *testing.T, a *tensor.Array) []float32 {
 	}
 	return f.Float32s()
 }
+
+// TestIntegerBetweenFloats: a number that is made an integer and a float again has lost its fraction, though all of it is fused.
+func TestIntegerBetweenFloats(t *testing.T) {
+	x := tensor.FromFloat32([]float32{-2.75, -0.5, 0, 0.5, 1.99, 1e6 + 0.5}, 6)
+	c := newClient(t, Options{})
+	b, err := c.Upload(x, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []tensor.DType{tensor.I32, tensor.I64} {
+		e := compiled(t, c, []graph.Type{{DType: tensor.F32, Shape: x.Shape}}, func(l *graph.Builder, in []*graph.Node) []*graph.Node {
+			to := func(x *graph.Node, d tensor.DType) *graph.Node {
+				return l.Make(graph.Convert, graph.ConvertAttr{DType: d}, x)
+			}
+			return []*graph.Node{l.Make(graph.Abs, nil, to(to(l.Make(graph.Neg, nil, in[0]), d), tensor.F32))}
+		})
+		got := &tensor.Array{DType: tensor.F32, Shape: x.Shape, Data: results(t, e, b)[0]}
+		for i, v := range x.Float32s() {
+			if want := float32(math.Trunc(math.Abs(float64(v)))); got.Float32s()[i] != want {
+				t.Errorf("%v: %g became %g, expected %g", d, v, got.Float32s()[i], want)
+			}
+		}
+	}
+}
