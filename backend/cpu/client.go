@@ -82,7 +82,7 @@ func New(o Options) (*Client, error) {
 	}
 	c := &Client{level: level, par: par.New(o.Threads), mem: newPool(), vec: vec.For(level), packing: newPacking(o.Packing)}
 	c.scratch = make([]registers, c.par.Workers())
-	c.stream = newStream()
+	c.stream = newStream(c.par.Enter)
 	return c, nil
 }
 
@@ -99,9 +99,13 @@ func (c *Client) Version() string {
 
 // Devices describes the processor.
 func (c *Client) Devices() []backend.Device {
-	detail := fmt.Sprintf("%s, %d threads", c.level, c.par.Workers())
+	detail := c.level.String()
 	if found := isa.Detect(); found != c.level {
-		detail = fmt.Sprintf("%s (has %s), %d threads", c.level, found, c.par.Workers())
+		detail += fmt.Sprintf(" (has %s)", found)
+	}
+	detail += fmt.Sprintf(", %d threads", c.par.Workers())
+	if n := c.par.Nodes(); n > 1 {
+		detail += fmt.Sprintf(" on %d nodes", n)
 	}
 	return []backend.Device{{Kind: processorName(), Detail: detail, Memory: physicalMemory()}}
 }

@@ -20,9 +20,13 @@ type stream struct {
 	err   error // the first failure since the last sync; the stream's goroutine only, apart from sync
 }
 
-func newStream() *stream {
+// newStream starts a stream, whose goroutine calls enter first.
+func newStream(enter func()) *stream {
 	s := &stream{tasks: queue.New[task]()}
-	go s.tasks.Serve(func(t task) { t.exec(s) })
+	go func() {
+		enter()
+		s.tasks.Serve(func(t task) { t.exec(s) })
+	}()
 	return s
 }
 

@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/gesso-go/gesso/backend"
+	"github.com/gesso-go/gesso/backend/cpu/par"
 	"github.com/gesso-go/gesso/graph"
 	"github.com/gesso-go/gesso/tensor"
 )
 
-// TestThreadsLarge runs what is large enough for every kernel to divide its work, with one thread and with several.
+// TestThreadsLarge runs what is large enough for every kernel to divide its work, with one thread and with several, on one
+// node and on two.
 func TestThreadsLarge(t *testing.T) {
 	f32 := func(shape ...int) graph.Type { return graph.Type{DType: tensor.F32, Shape: shape} }
 	types := []graph.Type{
@@ -46,8 +48,13 @@ func TestThreadsLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	var want []*tensor.Array
-	for _, threads := range []int{1, 2, 5} {
-		c := newClient(t, Options{Threads: threads})
+	for _, on := range []struct {
+		threads int
+		nodes   [][]int
+	}{{1, nil}, {2, nil}, {5, nil}, {2, [][]int{{0}, {1}}}, {5, [][]int{{0}, {1}}}} {
+		c := newClient(t, Options{Threads: on.threads})
+		c.par.Close()
+		c.par = par.NewOn(on.threads, on.nodes)
 		e, err := c.Compile(t.Context(), g, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -67,13 +74,13 @@ func TestThreadsLarge(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if threads == 1 {
+			if len(want) <= i {
 				if a.FirstNonFinite() >= 0 {
 					t.Fatalf("output %d is not finite", i)
 				}
 				want = append(want, a)
 			} else if !bytes.Equal(a.Data, want[i].Data) {
-				t.Errorf("output %d (%s) differs with %d threads", i, outs[i].Op, threads)
+				t.Errorf("output %d (%s) differs with %d threads on %d nodes", i, outs[i].Op, on.threads, c.par.Nodes())
 			}
 		}
 	}

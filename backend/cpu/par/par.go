@@ -3,9 +3,15 @@
 // A [Pool] keeps its workers between calls: they spin briefly for the next job and then sleep, so that a step made of
 // many short kernels pays no thread start. Work is divided by index and never by worker, so a result doesn't depend on
 // the number of threads.
+//
+// On a machine with several NUMA nodes each worker stays on the processors of one node, and each node has a share of every
+// job, from one index to another: the same share of a product, say, whenever it is computed, so that the memory which a
+// node was the first to touch is mostly used there again. A worker helps another node when nothing of its own node's share
+// is left.
 package par
 
 import (
+	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -14,34 +20,72 @@ import (
 // Pool is a set of workers. A nil *Pool runs everything on the caller. Several callers may use it at once: their jobs take
 // turns on the workers, and each caller is worker 0 of its own. A job must not start another on the same pool.
 type Pool struct {
-	workers int // including the caller
-	jobs    []chan *job
+	workers int         // including the caller
+	jobs    []chan *job // of workers 1 and on
+	nodes   [][]int     // their processors; of a single node none
+	first   []int       // the first worker of each node, and workers in the end
+	place   func(cpus []int)
 	close   sync.Once
 }
 
 type job struct {
-	n, grain int64
-	next     atomic.Int64
-	fn       func(worker, lo, hi int)
-	left     atomic.Int64 // workers still running
-	done     chan struct{}
-	fault    atomic.Pointer[fault]
+	grain  int64
+	fn     func(worker, lo, hi int)
+	shares []share // by node
+	one    [1]share
+	left   atomic.Int64 // workers still running
+	done   chan struct{}
+	fault  atomic.Pointer[fault]
+}
+
+// share is what one node is to do of a job.
+type share struct {
+	next atomic.Int64
+	end  int64
+	_    [48]byte // nodes don't meet in a cache line
 }
 
 type fault struct{ value any }
 
-// New returns a pool of n workers, or of [Threads] when n is 0.
-func New(n int) *Pool {
+// New returns a pool of n workers, or of [Threads] when n is 0, on this machine's nodes.
+func New(n int) *Pool { return NewOn(n, nodes(os.DirFS("/"))) }
+
+// NewOn is New on the given nodes, each a list of processors.
+func NewOn(n int, nodes [][]int) *Pool { return newPool(n, nodes, place) }
+
+func newPool(n int, nodes [][]int, place func(cpus []int)) *Pool {
 	if n <= 0 {
 		n = Threads()
 	}
-	p := &Pool{workers: n}
-	for w := 1; w < n; w++ {
-		c := make(chan *job, 1)
-		p.jobs = append(p.jobs, c)
-		go worker(w, c)
+	p := &Pool{workers: n, place: place}
+	p.nodes, p.first = divide(n, nodes)
+	for node := range p.nodes {
+		for w := max(1, p.first[node]); w < p.first[node+1]; w++ {
+			c := make(chan *job, 1)
+			p.jobs = append(p.jobs, c)
+			go p.worker(w, node, c)
+		}
 	}
 	return p
+}
+
+// Nodes returns how many NUMA nodes the workers are placed on; 1 also where they aren't placed.
+func (p *Pool) Nodes() int {
+	if p == nil {
+		return 1
+	}
+	return len(p.nodes)
+}
+
+// Enter places the calling goroutine, for as long as it lives, where worker 0 belongs: for one that calls For again and
+// again. On a machine with one node it does nothing.
+func (p *Pool) Enter() { p.enter(0) }
+
+func (p *Pool) enter(node int) {
+	if p.Nodes() > 1 {
+		runtime.LockOSThread() // and the thread ends with the goroutine
+		p.place(p.nodes[node])
+	}
 }
 
 // A worker looks for the next job spins times before it sleeps, and the caller waits times for the end of its own: some
@@ -51,7 +95,8 @@ const (
 	waits = 200_000
 )
 
-func worker(w int, c chan *job) {
+func (p *Pool) worker(w, node int, c chan *job) {
+	p.enter(node)
 	for {
 		var j *job
 		var ok bool
@@ -72,26 +117,31 @@ func worker(w int, c chan *job) {
 				return
 			}
 		}
-		j.run(w)
+		j.run(w, node)
 		if j.left.Add(-1) == 0 {
 			close(j.done)
 		}
 	}
 }
 
-func (j *job) run(w int) {
+func (j *job) run(w, node int) {
 	defer func() {
 		if v := recover(); v != nil {
 			j.fault.CompareAndSwap(nil, &fault{v})
-			j.next.Store(j.n) // the others stop at their next piece
+			for i := range j.shares {
+				j.shares[i].next.Store(j.shares[i].end) // the others stop at their next piece
+			}
 		}
 	}()
-	for {
-		lo := j.next.Add(j.grain) - j.grain
-		if lo >= j.n {
-			return
+	for i := range j.shares {
+		s := &j.shares[(node+i)%len(j.shares)]
+		for {
+			lo := s.next.Add(j.grain) - j.grain
+			if lo >= s.end {
+				break
+			}
+			j.fn(w, int(lo), int(min(lo+j.grain, s.end)))
 		}
-		j.fn(w, int(lo), int(min(lo+j.grain, j.n)))
 	}
 }
 
@@ -118,13 +168,27 @@ func (p *Pool) For(n, grain int, fn func(worker, lo, hi int)) {
 		}
 		return
 	}
-	j := &job{n: int64(n), grain: int64(grain), fn: fn, done: make(chan struct{})}
-	helpers := min(p.workers, pieces) - 1
-	j.left.Store(int64(helpers + 1))
-	for _, c := range p.jobs[:helpers] {
-		c <- j
+	j := &job{grain: int64(grain), fn: fn, done: make(chan struct{})}
+	j.shares = j.one[:]
+	if nodes := len(p.nodes); nodes > 1 {
+		j.shares = make([]share, nodes)
 	}
-	j.run(0)
+	// A node has as large a part of the pieces as of the workers, and wakes no more of them than it has pieces.
+	cut := func(node int) int { return (pieces*p.first[node] + p.workers - 1) / p.workers }
+	wake := func(node int) int { return min(p.first[node+1]-p.first[node], cut(node+1)-cut(node)) }
+	awake := 0
+	for node := range j.shares {
+		j.shares[node].next.Store(int64(cut(node) * grain))
+		j.shares[node].end = int64(min(cut(node+1)*grain, n))
+		awake += wake(node)
+	}
+	j.left.Store(int64(awake))
+	for node, first := range p.first[:len(j.shares)] {
+		for w := max(1, first); w < first+wake(node); w++ { // worker 0 is the caller
+			p.jobs[w-1] <- j
+		}
+	}
+	j.run(0, 0)
 	j.left.Add(-1)
 	for i := 0; j.left.Load() != 0; i++ { // the others are nearly done, most of the time
 		if i == waits {

@@ -9,8 +9,8 @@ import (
 )
 
 func TestForCoversEachIndexOnce(t *testing.T) {
-	for _, workers := range []int{1, 2, 3, 8} {
-		p := New(workers)
+	for _, nodes := range [][]int{{1}, {2}, {3}, {8}, {1, 1}, {3, 5}, {1, 1, 1, 2}} {
+		p := onNodes(t, nodes...)
 		for _, n := range []int{0, 1, 2, 3, 63, 64, 65, 1000} {
 			for _, grain := range []int{0, 1, 7, 64, 2000} {
 				seen := make([]atomic.Int32, n)
@@ -24,12 +24,11 @@ func TestForCoversEachIndexOnce(t *testing.T) {
 				})
 				for i := range seen {
 					if c := seen[i].Load(); c != 1 {
-						t.Fatalf("workers %d n %d grain %d: index %d visited %d times", workers, n, grain, i, c)
+						t.Fatalf("workers %v n %d grain %d: index %d visited %d times", nodes, n, grain, i, c)
 					}
 				}
 			}
 		}
-		p.Close()
 	}
 }
 

@@ -37,7 +37,7 @@ func waitAsleep(t *testing.T, function string, want int) {
 // TestWorkersSleep: a worker without a job sleeps until it gets one, a job wakes no more workers than it has pieces for,
 // and a caller whose pieces are done sleeps until the others' are.
 func TestWorkersSleep(t *testing.T) {
-	const worker, caller = "/par.worker(", "/par.(*Pool).For("
+	const worker, caller = "/par.(*Pool).worker(", "/par.(*Pool).For("
 	waitAsleep(t, worker, 0) // of earlier tests
 	p := New(4)
 	defer p.Close()
