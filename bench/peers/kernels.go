@@ -38,10 +38,11 @@ func kernelTable(ctx context.Context, s *session) (string, error) {
 	out := bufio.NewReader(pipe)
 	var b strings.Builder
 	b.WriteString("| operation | dtype | Gesso ms | GFLOP/s | % of peak | PyTorch ms | ratio |\n|---|---|---|---|---|---|---|\n")
+	head := b.Len()
 	var ratios []float64
 	lowest := ""
 	for _, name := range kernels.Names() {
-		if s.quick && (strings.Contains(name, "4608") || strings.Contains(name, "512")) {
+		if !s.match.MatchString(name) || s.quick && (strings.Contains(name, "4608") || strings.Contains(name, "512")) {
 			continue
 		}
 		if s.late() {
@@ -84,6 +85,9 @@ func kernelTable(ctx context.Context, s *session) (string, error) {
 			s.say("%s %s: %.3f ms, PyTorch %.3f ms", r.Name, r.DType, r.MS, t.MS)
 			fmt.Fprintf(&b, "| %s | %s | %.3f | %s | %s | %.3f | %.2f |\n", r.Name, r.DType, r.MS, rate, percent, t.MS, ratio)
 		}
+	}
+	if b.Len() == head {
+		return "", fmt.Errorf("-match %s: no operation has such a name", s.match)
 	}
 	if len(ratios) > 0 {
 		fmt.Fprintf(&b, "\nMedians on random data; %s, in its fastest layout, products with packed weights. The lowest ratio is %.2f (%s).\n",

@@ -3,6 +3,7 @@
 //
 //	go run ./bench/peers                      # installs the peers in .peers, measures everything, under half an hour
 //	go run ./bench/peers -rows steps,kernels  # some sections only; the others stay as they are
+//	go run ./bench/peers -match 'conv 3×3'    # some kernels only, printed
 //	go run ./bench/peers -quick -doc ""       # small sizes, tables on standard output
 //
 // A row's ratio is the fastest peer's time over Gesso's. A peer that fails is reported as failed. Nothing else should run on
@@ -19,6 +20,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -31,8 +33,9 @@ type session struct {
 	rounds              int
 	seconds             float64
 	deadline            time.Time
-	version             string // of the peers, once known
-	dir                 string // temporary
+	match               *regexp.Regexp // names of the kernels to measure
+	version             string         // of the peers, once known
+	dir                 string         // temporary
 }
 
 // section is a part of the document that one function measures.
@@ -56,13 +59,14 @@ func names() []string {
 
 func main() {
 	var s session
-	var rows, doc string
+	var rows, doc, match string
 	var budget time.Duration
 	flag.StringVar(&s.venv, "venv", ".peers", "virtual environment of the peers; made and filled where it is missing")
 	flag.StringVar(&s.python, "python", "", "a Python that has the peers, in place of -venv")
 	flag.StringVar(&s.gesso, "gesso", "", "program to time (default: this source, built)")
 	flag.StringVar(&rows, "rows", "all", "sections to measure, of "+strings.Join(names(), ","))
 	flag.StringVar(&doc, "doc", "docs/performance.md", "document whose sections are replaced; empty prints them")
+	flag.StringVar(&match, "match", "", "only kernels whose name matches this regular expression; their table is printed")
 	flag.BoolVar(&s.quick, "quick", false, "small sizes, to try the command")
 	flag.IntVar(&s.rounds, "rounds", 2, "turns of each program in a row")
 	flag.Float64Var(&s.seconds, "seconds", 0.5, "time for each kernel")
@@ -71,7 +75,14 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	s.deadline = time.Now().Add(budget)
-	if err := s.main(ctx, rows, doc); err != nil {
+	if match != "" { // a part of a section doesn't replace it
+		rows, doc = "kernels", ""
+	}
+	var err error
+	if s.match, err = regexp.Compile(match); err == nil {
+		err = s.main(ctx, rows, doc)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
