@@ -64,23 +64,36 @@ func (m *move) run(parallel func(n, grain int, fn func(worker, lo, hi int)), dst
 		return
 	}
 	parallel(units, grain, func(_, lo, hi int) {
-		for u := lo; u < hi; u++ {
-			d, s, rows, at := m.to, m.from, 1, u
-			for ax := last - 1; ax >= 0; ax-- {
-				i := at % dims[ax]
-				at /= dims[ax]
-				if ax == m.tile {
-					i *= block
-					rows = min(block, m.dims[ax]-i)
-				}
-				d += i * m.dst[ax]
-				s += i * m.src[ax]
-			}
+		// Where unit lo is; each unit after it is one step of a counter on from the one before.
+		index := append(make([]int, 0, 8), dims...)
+		dstStep, srcStep := append(make([]int, 0, 8), m.dst[:last]...), append(make([]int, 0, 8), m.src[:last]...)
+		if m.tile >= 0 {
+			dstStep[m.tile] *= block
+			srcStep[m.tile] *= block
+		}
+		d, s, at := m.to, m.from, lo
+		for ax := last - 1; ax >= 0; ax-- {
+			index[ax] = at % dims[ax]
+			at /= dims[ax]
+			d += index[ax] * dstStep[ax]
+			s += index[ax] * srcStep[ax]
+		}
+		for range hi - lo {
 			if m.tile >= 0 {
-				m.tileOf(dst, src, d, s, rows, n)
-				continue
+				m.tileOf(dst, src, d, s, min(block, m.dims[m.tile]-index[m.tile]*block), n)
+			} else {
+				m.line(dst, src, d, s, n)
 			}
-			m.line(dst, src, d, s, n)
+			for ax := last - 1; ax >= 0; ax-- {
+				d += dstStep[ax]
+				s += srcStep[ax]
+				if index[ax]++; index[ax] < dims[ax] {
+					break
+				}
+				d -= dims[ax] * dstStep[ax]
+				s -= dims[ax] * srcStep[ax]
+				index[ax] = 0
+			}
 		}
 	})
 }
