@@ -502,6 +502,33 @@ loop:
 	VZEROUPPER
 	RET
 
+// func maxAbsBF16_256(src *uint16, blocks int) uint32
+TEXT ·maxAbsBF16_256(SB), NOSPLIT, $0-20
+	MOVQ src+0(FP), SI
+	MOVQ blocks+8(FP), CX
+	VPCMPEQW Y2, Y2, Y2
+	VPSRLW $1, Y2, Y2
+	VPXOR X0, X0, X0
+loop:
+	VPAND (SI), X2, X1
+	VPMAXUW X1, X0, X0
+	ADDQ $16, SI
+	DECQ CX
+	JNZ loop
+	VEXTRACTI128 $1, Y0, X1
+	VPMAXUW X1, X0, X0
+	VPSHUFD $0x4e, X0, X1
+	VPMAXUW X1, X0, X0
+	VPSHUFD $0xb1, X0, X1
+	VPMAXUW X1, X0, X0
+	VPSLLD $16, X0, X1
+	VPMAXUW X1, X0, X0
+	VMOVD X0, AX
+	ANDL $0x7fff0000, AX
+	MOVL AX, ret+16(FP)
+	VZEROUPPER
+	RET
+
 // func quantize_256(dst *byte, src *float32, blocks int, scale float32, flip uint32)
 TEXT ·quantize_256(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), DI
@@ -512,7 +539,8 @@ TEXT ·quantize_256(SB), NOSPLIT, $0-32
 	VMOVD AX, X3
 	VPBROADCASTD X3, X3
 loop:
-	VMULPS (SI), Y2, Y0
+	VMOVUPS (SI), Y0
+	VMULPS Y0, Y2, Y0
 	VCVTPS2DQ Y0, Y0
 	VEXTRACTI128 $1, Y0, X1
 	VPACKSSDW X1, X0, X0
@@ -526,14 +554,42 @@ loop:
 	VZEROUPPER
 	RET
 
-// func dequantize_256(c *float32, offset *int32, scale *float32, blocks int, row float32)
-TEXT ·dequantize_256(SB), NOSPLIT, $0-36
+// func quantizeBF16_256(dst *byte, src *uint16, blocks int, scale float32, flip uint32)
+TEXT ·quantizeBF16_256(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ blocks+16(FP), CX
+	VBROADCASTSS scale+24(FP), Y2
+	MOVL flip+28(FP), AX
+	VMOVD AX, X3
+	VPBROADCASTD X3, X3
+loop:
+	VPMOVZXWD (SI), Y0
+	VPSLLD $16, Y0, Y0
+	VMULPS Y0, Y2, Y0
+	VCVTPS2DQ Y0, Y0
+	VEXTRACTI128 $1, Y0, X1
+	VPACKSSDW X1, X0, X0
+	VPACKSSWB X0, X0, X0
+	VPXOR X3, X0, X0
+	VMOVQ X0, (DI)
+	ADDQ $16, SI
+	ADDQ $8, DI
+	DECQ CX
+	JNZ loop
+	VZEROUPPER
+	RET
+
+// func dequantize_256(c *float32, offset *int32, scale *float32, blocks int, row float32, next *float32)
+TEXT ·dequantize_256(SB), NOSPLIT, $0-48
 	MOVQ c+0(FP), DI
 	MOVQ offset+8(FP), SI
 	MOVQ scale+16(FP), DX
 	MOVQ blocks+24(FP), CX
 	VBROADCASTSS row+32(FP), Y2
+	MOVQ next+40(FP), R8
 loop:
+	PREFETCHT0 (R8)
 	VMOVDQU (DI), Y0
 	VPSUBD (SI), Y0, Y0
 	VCVTDQ2PS Y0, Y0
@@ -543,6 +599,7 @@ loop:
 	ADDQ $32, SI
 	ADDQ $32, DX
 	ADDQ $32, DI
+	ADDQ $32, R8
 	DECQ CX
 	JNZ loop
 	VZEROUPPER

@@ -817,6 +817,33 @@ loop:
 	VZEROUPPER
 	RET
 
+// func maxAbsBF16_512(src *uint16, blocks int) uint32
+TEXT ·maxAbsBF16_512(SB), NOSPLIT, $0-20
+	MOVQ src+0(FP), SI
+	MOVQ blocks+8(FP), CX
+	VPCMPEQW Y2, Y2, Y2
+	VPSRLW $1, Y2, Y2
+	VPXOR X0, X0, X0
+loop:
+	VPAND (SI), Y2, Y1
+	VPMAXUW Y1, Y0, Y0
+	ADDQ $32, SI
+	DECQ CX
+	JNZ loop
+	VEXTRACTI128 $1, Y0, X1
+	VPMAXUW X1, X0, X0
+	VPSHUFD $0x4e, X0, X1
+	VPMAXUW X1, X0, X0
+	VPSHUFD $0xb1, X0, X1
+	VPMAXUW X1, X0, X0
+	VPSLLD $16, X0, X1
+	VPMAXUW X1, X0, X0
+	VMOVD X0, AX
+	ANDL $0x7fff0000, AX
+	MOVL AX, ret+16(FP)
+	VZEROUPPER
+	RET
+
 // func quantize_512(dst *byte, src *float32, blocks int, scale float32, flip uint32)
 TEXT ·quantize_512(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), DI
@@ -827,7 +854,8 @@ TEXT ·quantize_512(SB), NOSPLIT, $0-32
 	VMOVD AX, X3
 	VPBROADCASTD X3, X3
 loop:
-	VMULPS (SI), Z2, Z0
+	VMOVUPS (SI), Z0
+	VMULPS Z0, Z2, Z0
 	VCVTPS2DQ Z0, Z0
 	VPMOVSDB Z0, X0
 	VPXOR X3, X0, X0
@@ -839,14 +867,40 @@ loop:
 	VZEROUPPER
 	RET
 
-// func dequantize_512(c *float32, offset *int32, scale *float32, blocks int, row float32)
-TEXT ·dequantize_512(SB), NOSPLIT, $0-36
+// func quantizeBF16_512(dst *byte, src *uint16, blocks int, scale float32, flip uint32)
+TEXT ·quantizeBF16_512(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ blocks+16(FP), CX
+	VBROADCASTSS scale+24(FP), Z2
+	MOVL flip+28(FP), AX
+	VMOVD AX, X3
+	VPBROADCASTD X3, X3
+loop:
+	VPMOVZXWD (SI), Z0
+	VPSLLD $16, Z0, Z0
+	VMULPS Z0, Z2, Z0
+	VCVTPS2DQ Z0, Z0
+	VPMOVSDB Z0, X0
+	VPXOR X3, X0, X0
+	VMOVDQU X0, (DI)
+	ADDQ $32, SI
+	ADDQ $16, DI
+	DECQ CX
+	JNZ loop
+	VZEROUPPER
+	RET
+
+// func dequantize_512(c *float32, offset *int32, scale *float32, blocks int, row float32, next *float32)
+TEXT ·dequantize_512(SB), NOSPLIT, $0-48
 	MOVQ c+0(FP), DI
 	MOVQ offset+8(FP), SI
 	MOVQ scale+16(FP), DX
 	MOVQ blocks+24(FP), CX
 	VBROADCASTSS row+32(FP), Z2
+	MOVQ next+40(FP), R8
 loop:
+	PREFETCHT0 (R8)
 	VMOVDQU32 (DI), Z0
 	VPSUBD (SI), Z0, Z0
 	VCVTDQ2PS Z0, Z0
@@ -856,6 +910,7 @@ loop:
 	ADDQ $64, SI
 	ADDQ $64, DX
 	ADDQ $64, DI
+	ADDQ $64, R8
 	DECQ CX
 	JNZ loop
 	VZEROUPPER

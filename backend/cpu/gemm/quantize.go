@@ -7,6 +7,7 @@ import (
 
 	"github.com/gesso-go/gesso/backend/cpu/isa"
 	"github.com/gesso-go/gesso/backend/cpu/par"
+	"github.com/gesso-go/gesso/tensor"
 )
 
 // QuantizeRows writes rows·k bytes, int8, to dst and a scale for each row: src[i, j] ≈ dst[i, j]·scale[i]. With m the
@@ -26,19 +27,22 @@ func QuantizeRows(pool *par.Pool, level isa.Level, dst []byte, scale []float32, 
 	q := quantizer{vec: vectorsOf(level)}
 	scratch := make([][]uint32, pool.Workers())
 	pool.For(rows, 8, func(worker, lo, hi int) {
-		row := grow(scratch[worker], k)
-		scratch[worker] = row
 		for i := lo; i < hi; i++ {
-			q.vec.widen(row, src.DType, src.Data[i*src.Stride*size:][:k*size])
+			t, row := src.DType, src.Data[i*src.Stride*size:][:k*size]
+			if !q.takes(t) {
+				scratch[worker] = grow(scratch[worker], k)
+				q.vec.widen(scratch[worker], t, row)
+				t, row = tensor.F32, wordBytes(scratch[worker])
+			}
 			var inv float32
-			scale[i], inv = q.scale(row)
-			q.bytes(dst[i*k:][:k], row, inv)
+			scale[i], inv = q.scale(t, row)
+			q.bytes(dst[i*k:][:k], t, row, inv)
 		}
 	})
 	return nil
 }
 
-// quantizer rounds rows of float32 to int8.
+// quantizer rounds rows of float32 or bfloat16 to int8.
 type quantizer struct {
 	vec  *vectorOps
 	flip uint32 // bits that are exchanged in four bytes: 0, or 0x80808080 to add 128 to each
@@ -47,16 +51,25 @@ type quantizer struct {
 // least is the smallest magnitude that counts: below it 127/m may overflow.
 const least = 0x1p-120
 
-// scale returns a row's scale and its inverse.
-func (q *quantizer) scale(row []uint32) (scale, inverse float32) {
+// takes reports whether rows of type t need not be widened.
+func (q *quantizer) takes(t tensor.DType) bool { return t == tensor.F32 || t == tensor.BF16 }
+
+// scale returns the scale of a row of type t and its inverse.
+func (q *quantizer) scale(t tensor.DType, row []byte) (scale, inverse float32) {
 	var bits uint32 // of the largest magnitude: NaN and infinities are larger than all numbers
-	i := 0
-	if q.vec != nil && len(row) >= q.vec.lanes {
-		i = len(row) / q.vec.lanes * q.vec.lanes
-		bits = q.vec.maxAbs((*float32)(unsafe.Pointer(&row[0])), i/q.vec.lanes)
+	size := t.Size()
+	i, n := 0, len(row)/size
+	if v := q.vec; v != nil && n >= v.lanes {
+		i = n / v.lanes * v.lanes
+		p := unsafe.Pointer(&row[:i*size][0])
+		if t == tensor.BF16 {
+			bits = v.maxAbsBF16((*uint16)(p), i/v.lanes)
+		} else {
+			bits = v.maxAbs((*float32)(p), i/v.lanes)
+		}
 	}
-	for _, x := range row[i:] {
-		bits = max(bits, x&0x7fffffff)
+	for ; i < n; i++ {
+		bits = max(bits, math.Float32bits(element(t, row, i))&0x7fffffff)
 	}
 	switch m := math.Float32frombits(bits); {
 	case !(m <= math.MaxFloat32):
@@ -68,41 +81,58 @@ func (q *quantizer) scale(row []uint32) (scale, inverse float32) {
 	}
 }
 
-// bytes quantises a row.
-func (q *quantizer) bytes(dst []byte, row []uint32, inverse float32) {
-	i := 0
-	if q.vec != nil && len(row) >= q.vec.lanes {
-		i = len(row) / q.vec.lanes * q.vec.lanes
-		q.vec.quantize(&dst[:i][0], (*float32)(unsafe.Pointer(&row[0])), i/q.vec.lanes, inverse, q.flip)
+// bytes quantises the first elements of a row of type t, one for each byte of dst.
+func (q *quantizer) bytes(dst []byte, t tensor.DType, row []byte, inverse float32) {
+	i, n := 0, len(dst)
+	if v := q.vec; v != nil && n >= v.lanes {
+		i = n / v.lanes * v.lanes
+		p := unsafe.Pointer(&row[:i*t.Size()][0])
+		if t == tensor.BF16 {
+			v.quantizeBF16(&dst[0], (*uint16)(p), i/v.lanes, inverse, q.flip)
+		} else {
+			v.quantize(&dst[0], (*float32)(p), i/v.lanes, inverse, q.flip)
+		}
 	}
-	for ; i < len(row); i++ {
-		x := float64(math.Float32frombits(row[i]) * inverse)
+	for ; i < n; i++ {
+		x := float64(element(t, row, i) * inverse)
 		dst[i] = byte(int8(max(-128, min(math.RoundToEven(x), 127)))) ^ byte(q.flip)
 	}
 }
 
-// fill packs rows lo to hi of the strip of A that starts at row p0, all of K, quantised; scales are by row of the strip.
+// element returns element i of a row of float32 or bfloat16.
+func element(t tensor.DType, row []byte, i int) float32 {
+	if t == tensor.BF16 {
+		return tensor.BF16ToFloat32(load16(row, 2*i))
+	}
+	return math.Float32frombits(load32(row, 4*i))
+}
+
+// quantizeA packs rows lo to hi of the strip of A, all of K, quantised; scales are by row of the strip.
 func (r *run) quantizeA(worker, lo, hi int) {
 	p, s := &r.p, &r.workers[worker]
 	q := quantizer{vec: r.k.vec}
 	if r.k.flip {
 		q.flip = 0x80808080
 	}
-	s.row = grow(s.row, p.K)
-	s.quant = grow(s.quant, r.words)
-	line := Block{vec: r.k.vec, data: s.row, stride: p.K}
-	s.a = line
-	bytes := wordBytes(s.quant)
 	for i := lo; i < hi; i++ {
-		p.fillA(&s.a, r.row+i, 1, 0, p.K, p.K)
-		var inv float32
-		r.scales[i], inv = q.scale(s.row)
-		q.bytes(bytes[:p.K], s.row, inv)
-		for j := p.K; j < len(bytes); j++ {
-			bytes[j] = byte(q.flip)
+		t, row := p.A.DType, []byte(nil)
+		if p.Source == nil && q.takes(t) {
+			row = p.A.Data[(r.row+i)*p.A.Stride*t.Size():][:p.K*t.Size()]
+		} else {
+			s.row = grow(s.row, p.K)
+			s.a = Block{vec: r.k.vec, data: s.row, stride: p.K}
+			p.fillA(&s.a, r.row+i, 1, 0, p.K, p.K)
+			t, row = tensor.F32, wordBytes(s.row)
 		}
+		var inv float32
+		r.scales[i], inv = q.scale(t, row)
 		for w, block := 0, 0; w < r.words; w, block = w+r.wordBlock, block+1 {
-			copy(r.a[(block*r.rows+i)*r.strideA:], s.quant[w:min(w+r.wordBlock, r.words)])
+			dst := wordBytes(r.a[(block*r.rows+i)*r.strideA:][:min(r.wordBlock, r.words-w)])
+			n := min(len(dst), p.K-4*w)
+			q.bytes(dst[:n], t, row[4*w*t.Size():], inv)
+			for j := n; j < len(dst); j++ {
+				dst[j] = byte(q.flip)
+			}
 		}
 	}
 }
@@ -125,13 +155,14 @@ func (k *kernel) offsets(dst []int32, panel []uint32) {
 	}
 }
 
-// dequantize makes the sums c of columns from col on float32: (c - offset)·row·scale.
-func (q *Packed) dequantize(c []float32, col int, row float32, scale []float32) {
+// dequantize makes the sums c of columns from col on float32: (c - offset)·row·scale. Meanwhile as many sums at next may be
+// fetched to the first cache.
+func (q *Packed) dequantize(c []float32, col int, row float32, scale []float32, next *float32) {
 	offset, scale := q.offset[col:][:len(c)], scale[col:][:len(c)]
 	i := 0
 	if v := q.kernel.vec; v != nil && len(c) >= v.lanes {
 		i = len(c) / v.lanes * v.lanes
-		v.dequantize(&c[0], &offset[0], &scale[0], i/v.lanes, row)
+		v.dequantize(&c[0], &offset[0], &scale[0], i/v.lanes, row, next)
 	}
 	for ; i < len(c); i++ {
 		c[i] = float32(int32(math.Float32bits(c[i]))-offset[i]) * row * scale[i]

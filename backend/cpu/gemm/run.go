@@ -45,8 +45,7 @@ type scratch struct {
 	filled bool     // words hold all of A, which a product of one block of rows packs once
 	panel  []uint32
 	c      []uint32
-	row    []uint32 // int8: a row as float32, and quantised
-	quant  []uint32
+	row    []uint32 // int8: a row as float32
 }
 
 const (
@@ -237,7 +236,7 @@ func (r *run) block(worker, m0, m, n0, n int) {
 	for i := range m {
 		sums := c[i*ldc:]
 		if k.kind == wordI8 {
-			p.Packed.dequantize(sums[:n], n0, r.scales[m0+i], p.Scale)
+			p.Packed.dequantize(sums[:n], n0, r.scales[m0+i], p.Scale, &c[min(i+1, m-1)*ldc])
 		}
 		r.emit(worker, r.row+m0+i, n0, sums[:n])
 	}

@@ -24,10 +24,12 @@ type vectorOps struct {
 	widenBF16, widenF16   func(dst *float32, src *uint16, blocks int)
 	narrowBF16, narrowF16 func(dst *uint16, src *float32, blocks int)
 
-	// maxAbs, quantize and dequantize are described at the methods of quantizer that use them.
-	maxAbs     func(src *float32, blocks int) uint32
-	quantize   func(dst *byte, src *float32, blocks int, scale float32, flip uint32)
-	dequantize func(c *float32, offset *int32, scale *float32, blocks int, row float32)
+	// These are described at the methods of quantizer and Packed that use them.
+	maxAbs       func(src *float32, blocks int) uint32
+	maxAbsBF16   func(src *uint16, blocks int) uint32
+	quantize     func(dst *byte, src *float32, blocks int, scale float32, flip uint32)
+	quantizeBF16 func(dst *byte, src *uint16, blocks int, scale float32, flip uint32)
+	dequantize   func(c *float32, offset *int32, scale *float32, blocks int, row float32, next *float32)
 }
 
 // widen writes the elements of src, type t, to the float32 words dst.

@@ -9,7 +9,8 @@ var vector512 = &vectorOps{
 	pairs:     rowsPairs_512,
 	widenBF16: widenBF16_512, widenF16: widenF16_512,
 	narrowBF16: narrowBF16_512, narrowF16: narrowF16_512,
-	maxAbs: maxAbs_512, quantize: quantize_512, dequantize: dequantize_512,
+	maxAbs: maxAbs_512, maxAbsBF16: maxAbsBF16_512, quantize: quantize_512, quantizeBF16: quantizeBF16_512,
+	dequantize: dequantize_512,
 }
 
 var vector256 = &vectorOps{
@@ -21,7 +22,8 @@ var vector256 = &vectorOps{
 	pairs:     rowsPairs_256,
 	widenBF16: widenBF16_256, widenF16: widenF16_256,
 	narrowBF16: narrowBF16_256, narrowF16: narrowF16_256,
-	maxAbs: maxAbs_256, quantize: quantize_256, dequantize: dequantize_256,
+	maxAbs: maxAbs_256, maxAbsBF16: maxAbsBF16_256, quantize: quantize_256, quantizeBF16: quantizeBF16_256,
+	dequantize: dequantize_256,
 }
 
 //go:noescape
@@ -94,16 +96,28 @@ func narrowF16_256(dst *uint16, src *float32, blocks int)
 func maxAbs_512(src *float32, blocks int) uint32
 
 //go:noescape
+func maxAbsBF16_512(src *uint16, blocks int) uint32
+
+//go:noescape
+func quantizeBF16_512(dst *byte, src *uint16, blocks int, scale float32, flip uint32)
+
+//go:noescape
 func quantize_512(dst *byte, src *float32, blocks int, scale float32, flip uint32)
 
 //go:noescape
-func dequantize_512(c *float32, offset *int32, scale *float32, blocks int, row float32)
+func dequantize_512(c *float32, offset *int32, scale *float32, blocks int, row float32, next *float32)
 
 //go:noescape
 func maxAbs_256(src *float32, blocks int) uint32
 
 //go:noescape
+func maxAbsBF16_256(src *uint16, blocks int) uint32
+
+//go:noescape
+func quantizeBF16_256(dst *byte, src *uint16, blocks int, scale float32, flip uint32)
+
+//go:noescape
 func quantize_256(dst *byte, src *float32, blocks int, scale float32, flip uint32)
 
 //go:noescape
-func dequantize_256(c *float32, offset *int32, scale *float32, blocks int, row float32)
+func dequantize_256(c *float32, offset *int32, scale *float32, blocks int, row float32, next *float32)
