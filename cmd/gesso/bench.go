@@ -112,7 +112,7 @@ func runBenchStep(ctx context.Context, env *environment, o step.Options, profile
 		if err != nil {
 			return err
 		}
-		return env.printf("%s\n", b)
+		return env.println(string(b))
 	}
 	dtype := r.DType
 	if r.Quantized {

@@ -89,7 +89,7 @@ func runBenchDispatch(ctx context.Context, env *environment, device, trace strin
 		if err != nil {
 			return err
 		}
-		return env.printf("%s\n", b)
+		return env.println(string(b))
 	}
 	if chain != nil {
 		if err := env.printf("%.2f µs an operation on the plugin alone; Gesso adds %.2f µs in strict mode\n", cost.Plugin, cost.Overhead); err != nil {

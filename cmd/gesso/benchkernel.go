@@ -39,7 +39,7 @@ func newBenchKernelCommand(env *environment) *cobra.Command {
 					if err != nil {
 						return err
 					}
-					return env.printf("%s\n", b)
+					return env.println(string(b))
 				}
 				if rows == 1 {
 					if err := env.printf("%s\n%-34s %5s %10s %10s %9s %7s\n", r.Device, "operation", "dtype", "median ms", "best ms", "GFLOP/s", "% peak"); err != nil {

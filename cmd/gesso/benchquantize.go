@@ -46,7 +46,7 @@ func newBenchQuantizeCommand(env *environment) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return env.printf("%s\n", b)
+				return env.println(string(b))
 			}
 			return env.printf("%s", fidelityTable(r, cmp.Or(model, demo.Name), dtype, len(o.Prompts), markdown))
 		},

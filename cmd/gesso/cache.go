@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"text/tabwriter"
@@ -42,18 +41,14 @@ func newCacheListCommand(env *environment) *cobra.Command {
 				total += e.Size
 			}
 			if asJSON {
-				b, err := json.MarshalIndent(struct {
+				return printJSON(env, struct {
 					Folder   string            `json:"folder"`
 					Size     int64             `json:"size"`
 					Limit    int64             `json:"limit"`
 					Programs []diskcache.Entry `json:"programs"`
-				}{c.Dir(), total, c.Limit(), entries}, "", "  ")
-				if err != nil {
-					return err
-				}
-				return env.printf("%s\n", b)
+				}{c.Dir(), total, c.Limit(), entries})
 			}
-			w := tabwriter.NewWriter(env.stdout, 0, 0, 2, ' ', 0)
+			w := tabwriter.NewWriter(env.text(), 0, 0, 2, ' ', 0)
 			for _, e := range entries {
 				fmt.Fprintf(w, "%.12s\t%s\t%s\t%s\t%s\tcompiled in %.2f s\n", e.Key, e.Name, e.Topology, sizeText(e.Size), e.Used.Format(time.DateTime), e.CompileSeconds)
 			}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -64,11 +63,7 @@ func printPlatforms(env *environment, all []gesso.Platform) error {
 			out[i].Devices = append(out[i].Devices, device{fmt.Sprintf("%s:%d", p.Name, n), d.Kind, d.Detail, d.Memory})
 		}
 	}
-	b, err := json.MarshalIndent(out, "", "  ")
-	if err != nil {
-		return err
-	}
-	return env.printf("%s\n", b)
+	return printJSON(env, out)
 }
 
 // printPlatform writes a line for each device, or one that says why there is none.

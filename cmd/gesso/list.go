@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -61,17 +60,13 @@ func list(env *environment, asJSON bool) error {
 			}
 			out.Repositories = append(out.Repositories, c)
 		}
-		b, err := json.MarshalIndent(out, "", "  ")
-		if err != nil {
-			return err
-		}
-		return env.printf("%s\n", b)
+		return printJSON(env, out)
 	}
 	if len(repos) == 0 {
 		env.notef("no models in %s", cfg.CacheDir)
 		return nil
 	}
-	w := tabwriter.NewWriter(env.stdout, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(env.text(), 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "REPOSITORY\tREVISION\tCOMMIT\tSIZE\tFILES\tMODIFIED")
 	for _, r := range repos {
 		for _, v := range r.Revisions {

@@ -73,9 +73,15 @@ func main() {
 
 // run executes one command line and returns the exit code.
 func run(ctx context.Context, env *environment, args []string) int {
-	cmd := newRootCommand(env)
+	out := &watched{Writer: env.stdout}
+	watching := *env
+	watching.stdout = out
+	cmd := newRootCommand(&watching)
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
+	if err == nil {
+		err = out.err
+	}
 	var usage usageError
 	switch {
 	case err == nil:
@@ -89,6 +95,20 @@ func run(ctx context.Context, env *environment, args []string) int {
 	}
 	fmt.Fprintln(env.stderr, "gesso:", oneLine(err))
 	return exitFailed
+}
+
+// watched keeps the first error of writing: not everybody who prints, such as the help, looks at it.
+type watched struct {
+	io.Writer
+	err error
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
 }
 
 // oneLine keeps an error on one line.
@@ -107,4 +127,14 @@ func harmless(s string) string {
 		}
 	}
 	return b.String()
+}
+
+// harmlessWriter writes what harmless makes of each piece.
+type harmlessWriter struct{ w io.Writer }
+
+func (h harmlessWriter) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(h.w, harmless(string(p))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }

@@ -151,14 +151,10 @@ func (o *outputs) write(env *environment, f *generateFlags, from source, req *ge
 		}
 	}
 	if f.asJSON {
-		b, err := json.MarshalIndent(all, "", "  ")
-		if err != nil {
-			return err
-		}
-		return env.printf("%s\n", b)
+		return printJSON(env, all)
 	}
 	for _, p := range all {
-		if err := env.printf("%s\n", p.Path); err != nil {
+		if err := env.println(p.Path); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"text/tabwriter"
@@ -47,7 +46,7 @@ versions and licence are shown. The licence is the plugin's, not Gesso's.`,
 				return err
 			}
 			env.notef("%s for --device %s: %s, licence: %s", cmp.Or(in.Package, in.File), in.Platform, in.Plugin, licence(in))
-			return env.printf("%s\n", in.Path)
+			return env.println(in.Path)
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "the device's name, where the file's name doesn't tell: tpu, cuda, xla-cpu or one of your own")
@@ -68,13 +67,9 @@ func newPluginListCommand(env *environment) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				b, err := json.MarshalIndent(all, "", "  ")
-				if err != nil {
-					return err
-				}
-				return env.printf("%s\n", b)
+				return printJSON(env, all)
 			}
-			w := tabwriter.NewWriter(env.stdout, 0, 0, 2, ' ', 0)
+			w := tabwriter.NewWriter(env.text(), 0, 0, 2, ' ', 0)
 			for _, in := range all {
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", in.Platform, in.File, cmp.Or(in.Plugin, "not tried yet"), sizeText(in.Size), licence(in))
 			}

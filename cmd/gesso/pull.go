@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 
@@ -76,11 +75,7 @@ func pull(ctx context.Context, env *environment, f *pullFlags, reference string)
 	}
 	switch {
 	case f.asJSON:
-		b, err := json.MarshalIndent(p, "", "  ")
-		if err != nil {
-			return err
-		}
-		return env.printf("%s\n", b)
+		return printJSON(env, p)
 	case f.dryRun:
 		for _, file := range p.Files {
 			state := "download"
@@ -93,7 +88,7 @@ func pull(ctx context.Context, env *environment, f *pullFlags, reference string)
 		}
 		return env.printf("%d files, %s, of which %s would be downloaded (commit %.12s)\n", len(p.Files), sizeText(p.Size), sizeText(p.Download), p.Commit)
 	}
-	return env.printf("%s\n", p.Path)
+	return env.println(p.Path)
 }
 
 // hubConfig reads the Hub's settings from the environment, and checks the reference with the --revision, if there is one.

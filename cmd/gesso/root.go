@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -70,15 +71,24 @@ func exactArgs(n int, what string) cobra.PositionalArgs {
 	}
 }
 
-// printf writes to stdout; a failed write is an error of the command.
+// text is stdout for what a person reads: it shows control characters as escapes.
+func (env *environment) text() io.Writer { return harmlessWriter{env.stdout} }
+
+// printf writes text to stdout; a failed write is an error of the command.
 func (env *environment) printf(format string, args ...any) error {
-	_, err := fmt.Fprintf(env.stdout, format, args...)
+	_, err := fmt.Fprintf(env.text(), format, args...)
+	return err
+}
+
+// println writes a line to stdout as it is: a path, or JSON, which programs read.
+func (env *environment) println(line string) error {
+	_, err := fmt.Fprintln(env.stdout, line)
 	return err
 }
 
 // notef writes a remark to stderr.
 func (env *environment) notef(format string, args ...any) {
-	fmt.Fprintf(env.stderr, format+"\n", args...)
+	fmt.Fprintln(env.stderr, harmless(fmt.Sprintf(format, args...)))
 }
 
 // cacheDir is where files go that can be made again: GESSO_CACHE, or the system's place for such.

@@ -109,7 +109,7 @@ func (t *transfers) say(line string) {
 	switch {
 	case t.quiet:
 	case t.out != nil:
-		fmt.Fprintln(t.out, line)
+		fmt.Fprintln(t.out, harmless(line))
 	default:
 		t.env.notef("%s", line)
 	}

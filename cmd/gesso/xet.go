@@ -38,7 +38,7 @@ func newXetCommand(env *environment) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := env.printf("%s  %s\n", h, path); err != nil {
+				if err := env.println(fmt.Sprintf("%s  %s", h, path)); err != nil {
 					return err
 				}
 			}
