@@ -46,14 +46,14 @@ type Component struct {
 // Describe tells what a reference means, without downloading it: of weights it reads the headers only. What is cached
 // isn't asked for, and the cache answers for a Hub that can't be reached.
 func Describe(ctx context.Context, cfg Config, reference string, opt Options) (*Description, error) {
+	if info, err := os.Stat(reference); err == nil && info.IsDir() {
+		return describeFolder(ctx, reference, opt)
+	}
 	s, err := newSession(cfg, opt.Progress)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
-	if info, err := os.Stat(reference); err == nil && info.IsDir() {
-		return describeFolder(ctx, reference, opt)
-	}
 	ref, err := ParseRef(reference, s.Endpoint)
 	if err != nil {
 		return nil, err
@@ -133,6 +133,9 @@ func describeFolder(ctx context.Context, dir string, opt Options) (*Description,
 	d, err := c.describe(ctx, 1)
 	if err != nil {
 		return nil, err
+	}
+	if d.Class == "" && !slices.ContainsFunc(d.Components, func(c Component) bool { return c.Class != "" || len(c.DTypes) > 0 || c.Unread > 0 }) {
+		return nil, fmt.Errorf("%s: holds no model: expected a Diffusers folder with model_index.json, or the folder of one of its components", dir)
 	}
 	d.Name = dir
 	if card, err := os.ReadFile(filepath.Join(dir, "README.md")); err == nil {

@@ -137,6 +137,9 @@ func (t *texts) UnmarshalJSON(b []byte) error {
 
 // Open finds the cases in dir, sorted by name.
 func Open(dir string) ([]*Case, error) {
+	if info, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("%s: no such folder: expected one that holds cases/ and checkpoints/, such as testdata/golden of Gesso's source, or one case", dir)
+	}
 	if c, err := openCase(dir, filepath.Dir(filepath.Dir(filepath.Clean(dir)))); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		if err != nil {
 			return nil, err

@@ -231,7 +231,7 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// What would command the terminal is shown, not sent.
+// What would command the terminal is shown, not sent: of a picture, a model, and what a remark quotes.
 func TestEscapesAreShown(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "x.png")
 	if code, _, stderr := command(t, nil, small("--model", checkpoint, "--seed", "1", "-o", out, "a\x1b[2J\a cat")...); code != exitOK {
@@ -240,7 +240,43 @@ func TestEscapesAreShown(t *testing.T) {
 	if _, stdout, _ := command(t, nil, "show", out); !strings.Contains(stdout, `prompt: a\x1b[2J\a cat`) || strings.ContainsAny(stdout, "\x1b\a") {
 		t.Errorf("%q", stdout)
 	}
+	long := strings.Repeat("a cat ", 30) + "\x1b[2J\u009b cat"
+	if _, _, stderr := command(t, nil, small("--model", checkpoint, "--seed", "1", "-o", out, long)...); !strings.Contains(stderr, "cut off") || !strings.Contains(stderr, `\x1b`) || !strings.Contains(stderr, `\u009b`) || strings.ContainsAny(stderr, "\x1b\u009b") {
+		t.Errorf("%q", stderr)
+	}
+	model := damage(t, func(dir string) {
+		edit(t, filepath.Join(dir, "model_index.json"), `"FluxPipeline"`, `"Flux\u001b[2J\nlicence:\tfree"`)
+		edit(t, filepath.Join(dir, "model_index.json"), `"CLIPTextModel"`, `"CLIP\u0007\nText"`)
+		if err := os.WriteFile(filepath.Join(dir, "README.md"), []byte("---\nlicense: free\x1b[2J\n---\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	})
+	_, stdout, stderr := command(t, nil, "show", model) // and needs no folder of downloads
+	for _, want := range []string{`Flux\x1b[2J\nlicence:\tfree`, `free\x1b[2J`, `CLIP\a\nText`} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("show prints no %q:\n%q%s", want, stdout, stderr)
+		}
+	}
+	if strings.ContainsAny(stdout, "\x1b\a") || strings.Count(stdout, "\nlicence:") != 1 {
+		t.Errorf("%q", stdout)
+	}
 }
+
+// Whatever prints to a full disk, the command fails and says so.
+func TestStdoutFull(t *testing.T) {
+	full := writerFunc(func([]byte) (int, error) { return 0, syscall.ENOSPC })
+	for _, args := range []string{"--help", "help", "", "generate --help", "cache", "version", "completion bash", "devices", "devices --json", "show " + checkpoint} {
+		var stderr bytes.Buffer
+		code := run(t.Context(), &environment{stdout: full, stderr: &stderr, getenv: func(string) string { return "" }, now: time.Now}, strings.Fields(args))
+		if code != exitFailed || stderr.String() != "gesso: "+syscall.ENOSPC.Error()+"\n" {
+			t.Errorf("%s: exit %d, %q", args, code, stderr.String())
+		}
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func TestRandomSeedIsPrinted(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "x.png")
@@ -334,7 +370,16 @@ func TestBadInput(t *testing.T) {
 		{name: "output type", args: small("--model", checkpoint, "-o", "x.gif", "x"), code: exitUsage, want: []string{"--output", "x.gif", ".png"}},
 		{name: "output folder missing", args: small("--model", checkpoint, "-o", "nowhere/x.png", "x"), code: exitFailed, want: []string{"--output", "nowhere"}},
 		{name: "dump folder missing", args: small("--model", checkpoint, "--dump", "nowhere/x.safetensors", "x"), code: exitFailed, want: []string{"--dump", "nowhere"}},
-		{name: "model folder missing", args: small("--model", "./no/such/folder", "x"), code: exitFailed, want: []string{"no/such/folder"}},
+		{name: "model folder missing", args: small("--model", "./no/such/folder", "x"), code: exitFailed, want: []string{"--model", "no/such/folder", "no such", "org/name"}},
+		{name: "model path missing", args: small("--model", "no/such/folder", "x"), code: exitFailed, want: []string{"no/such/folder: no such"}},
+		{name: "model path with a slash missing", args: small("--model", "models/flux/", "x"), code: exitFailed, want: []string{"models/flux/: no such"}},
+		{name: "model of Windows missing", args: small("--model", `models\flux`, "x"), code: exitFailed, want: []string{`models\flux: no such`}},
+		{name: "model file missing", args: small("--model", "models/flux.safetensors", "x"), code: exitFailed, want: []string{"flux.safetensors: no such"}},
+		{name: "model at home", args: small("--model", "~/flux", "x"), code: exitFailed, want: []string{"~/flux: no such", "shell"}},
+		{name: "model to plan missing", args: []string{"plan", "--model", "no/such/folder"}, code: exitFailed, want: []string{"--model", "no/such/folder: no such"}},
+		{name: "show nothing", args: []string{"show", "./nothing"}, code: exitFailed, want: []string{"./nothing: no such file or folder"}},
+		{name: "show a folder of other things", args: []string{"show", "."}, code: exitFailed, want: []string{".: holds no model", "model_index.json"}},
+		{name: "show weights", args: []string{"show", checkpoint + "/vae/diffusion_pytorch_model.safetensors"}, code: exitFailed, want: []string{"safetensors", "not a PNG", "folder"}},
 		{name: "max length", args: small("--model", checkpoint, "--max-sequence-length", "513", "x"), code: exitFailed, want: []string{"512", "513"}},
 		{name: "image missing", args: small("--model", checkpoint, "--image", "no.png", "x"), code: exitFailed, want: []string{"--image", "no.png", "no such file"}},
 		{name: "image is none", args: small("--model", checkpoint, "--image", "cmd_test.go", "x"), code: exitFailed, want: []string{"--image", "cmd_test.go", "not a PNG"}},
@@ -356,6 +401,9 @@ func TestBadInput(t *testing.T) {
 		{name: "lora no file of its kind", args: small("--model", checkpoint, "--lora", "cmd_test.go:0.5", "x"), code: exitFailed, want: []string{"cmd_test.go", "header"}},
 		{name: "lora infinite", args: small("--model", checkpoint, "--lora", "../../testdata/golden/inputs/lora_alpha.safetensors:inf", "x"), code: exitFailed, want: []string{"lora_alpha", "finite"}},
 		{name: "verify nothing", args: []string{"verify", "."}, code: exitFailed, want: []string{"no reference cases"}},
+		{name: "verify missing", args: []string{"verify", "nowhere"}, code: exitFailed, want: []string{"nowhere: no such folder", "cases/", "testdata/golden"}},
+		{name: "verify a file", args: []string{"verify", "cmd_test.go"}, code: exitFailed, want: []string{"cmd_test.go: no such folder"}},
+		{name: "bundle missing", args: []string{"cache", "add", "nowhere"}, code: exitFailed, want: []string{"nowhere: no such folder", "gesso compile --output"}},
 		{name: "verify filter", args: []string{"verify", "--filter", "(", "../../testdata/golden"}, code: exitUsage, want: []string{"--filter"}},
 		{name: "show no picture", args: []string{"show", "cmd_test.go"}, code: exitFailed, want: []string{"cmd_test.go"}},
 		{name: "no model_index.json", make: func(d string) { os.Remove(filepath.Join(d, "model_index.json")) }, code: exitFailed, want: []string{"model_index.json"}},

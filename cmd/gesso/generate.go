@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -238,7 +237,11 @@ func (f *generateFlags) resolve(ctx context.Context, env *environment) (from sou
 		from.dir, err = demo.Folder(env.cacheDir())
 		return from, err
 	}
-	if isLocal(f.model) {
+	local, err := localPath(f.model)
+	if err != nil {
+		return from, fmt.Errorf("--model: %w", err)
+	}
+	if local {
 		if f.revision != "" {
 			return from, usagef("--revision is for repositories, and --model %s is a folder", f.model)
 		}
@@ -252,19 +255,11 @@ func (f *generateFlags) resolve(ctx context.Context, env *environment) (from sou
 	r, err := hub.Pull(ctx, cfg, f.model, hub.Options{Revision: f.revision, Variant: f.variant, Progress: bars.update})
 	bars.close()
 	if err != nil {
-		return from, resumable(ctx, err)
+		return from, orFolder(f.model, resumable(ctx, err))
 	}
 	from = source{dir: filepath.Join(r.Dir, filepath.FromSlash(ref.Path)), repository: ref.Repo, commit: r.Commit}
 	if ref.Kind != hub.Model {
 		from.repository = hub.Ref{Kind: ref.Kind, Repo: ref.Repo}.String()
 	}
 	return from, nil
-}
-
-// isLocal tells a path from a repository's name: it exists, or begins as no repository's name can.
-func isLocal(model string) bool {
-	if _, err := os.Stat(model); err == nil {
-		return true
-	}
-	return filepath.IsAbs(model) || strings.HasPrefix(model, "/") || strings.HasPrefix(model, ".") || strings.HasPrefix(model, "~")
 }

@@ -265,7 +265,7 @@ func TestHubErrors(t *testing.T) {
 		{"gated", []string{"pull", "acme/gated"}, env, exitFailed, []string{"is gated", h.URL() + "/acme/gated", "HF_TOKEN"}},
 		{"gated, with a token", []string{"pull", "acme/gated"}, with(env, "HF_TOKEN", "hf_secret"), exitFailed, []string{"accept the licence", "/acme/gated"}},
 		{"unknown", []string{"pull", "acme/tinny"}, env, exitFailed, []string{"no model acme/tinny", "did you mean acme/tiny"}},
-		{"unknown model to generate", small("--model", "acme/tinny", "-o", "x.png", "x"), env, exitFailed, []string{"did you mean acme/tiny"}},
+		{"unknown model to generate", small("--model", "acme/tinny", "-o", "x.png", "x"), env, exitFailed, []string{"did you mean acme/tiny", "nor is there a folder acme/tinny"}},
 		{"no repository to generate", small("--model", "tinny", "-o", "x.png", "x"), env, exitUsage, []string{"--model", "tinny", "no such folder"}},
 		{"revision of a folder", small("--model", checkpoint, "--revision", "v1", "-o", "x.png", "x"), env, exitUsage, []string{"--revision"}},
 		{"bad reference", []string{"pull", "acme/../tiny"}, env, exitUsage, []string{"not a model reference"}},
@@ -274,7 +274,8 @@ func TestHubErrors(t *testing.T) {
 		{"two revisions to generate", small("--model", "acme/tiny@main", "--revision", "v1", "-o", "x.png", "x"), env, exitUsage, []string{"--model", "main", "v1"}},
 		{"revision of a bucket", []string{"pull", "hf://buckets/acme/b", "--revision", "v1"}, env, exitUsage, []string{"no revisions"}},
 		{"offline", []string{"pull", "acme/other"}, with(env, "HF_HUB_OFFLINE", "1"), exitFailed, []string{"acme/other is not in the cache", "HF_HUB_OFFLINE"}},
-		{"show unknown", []string{"show", "acme/tinny"}, env, exitFailed, []string{"no model acme/tinny"}},
+		{"offline to generate", small("--model", "acme/other", "-o", "x.png", "x"), with(env, "HF_HUB_OFFLINE", "1"), exitFailed, []string{"HF_HUB_OFFLINE", "nor is there a folder acme/other"}},
+		{"show unknown", []string{"show", "acme/tinny"}, env, exitFailed, []string{"no model acme/tinny", "nor is there a folder"}},
 		{"show nothing", []string{"show", "./nothing"}, env, exitFailed, []string{"./nothing"}},
 		{"show no picture", []string{"show", "nothing.png"}, env, exitFailed, []string{"nothing.png"}},
 		{"rm unknown", []string{"rm", "acme/tinny"}, env, exitFailed, []string{"not in the cache", "did you mean acme/tiny"}},
@@ -436,7 +437,7 @@ func TestShowModel(t *testing.T) {
 	}
 	want = slices.DeleteFunc(want, func(s string) bool { return s == "apache-2.0" }) // the README isn't part of the pipeline
 	check("offline", with(env, "HF_HUB_OFFLINE", "1"))
-	if code, stdout, stderr := command(t, env, "show", checkpoint); code != exitOK || !strings.Contains(stdout, "FluxTransformer2DModel") {
+	if code, stdout, stderr := command(t, env, "show", checkpoint); code != exitOK || !strings.Contains(stdout, "FluxTransformer2DModel") || !strings.HasPrefix(stdout, "folder:") {
 		t.Errorf("a folder: exit %d, %s%s", code, stdout, stderr)
 	}
 }

@@ -39,7 +39,7 @@ func showPicture(env *environment, path string) error {
 	defer f.Close()
 	texts, err := imageio.ReadText(f)
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s: %w (show takes a picture in PNG, a model's folder, or a repository)", path, err)
 	}
 	if len(texts) == 0 {
 		return fmt.Errorf("%s carries no parameters", path)
@@ -47,7 +47,7 @@ func showPicture(env *environment, path string) error {
 	for _, t := range texts {
 		var fields map[string]any
 		if t.Key != parametersKey || json.Unmarshal([]byte(t.Value), &fields) != nil {
-			if err := env.printf("%s: %s\n", harmless(t.Key), harmless(t.Value)); err != nil {
+			if err := env.printf("%s: %s\n", t.Key, t.Value); err != nil {
 				return err
 			}
 			continue
@@ -63,7 +63,7 @@ func showPicture(env *environment, path string) error {
 		}
 		slices.Sort(keys)
 		for _, k := range keys {
-			if err := env.printf("%s: %s\n", harmless(k), harmless(fmt.Sprint(fields[k]))); err != nil {
+			if err := env.printf("%s: %v\n", k, fields[k]); err != nil {
 				return err
 			}
 		}

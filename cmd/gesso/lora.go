@@ -50,7 +50,7 @@ func isRemoteLoRA(path string) bool {
 			return true
 		}
 	}
-	return !isLocal(path) && strings.Count(path, "/") == 1 && !strings.HasSuffix(path, ".safetensors") && !strings.Contains(path, ":")
+	return !isPath(path) && strings.Count(path, "/") == 1 && !strings.Contains(path, ":")
 }
 
 // pullLoRA brings a file from the Hub into the cache. A repository must have one file that it could be.

@@ -90,7 +90,11 @@ func (f *planFlags) options() (o gesso.PlanOptions, devices []string, err error)
 
 // resolve returns the model's folder. Of a repository only the configurations are fetched.
 func (f *planFlags) resolve(ctx context.Context, env *environment) (string, error) {
-	if isLocal(f.model) {
+	local, err := localPath(f.model)
+	if err != nil {
+		return "", fmt.Errorf("--model: %w", err)
+	}
+	if local {
 		return f.model, nil
 	}
 	cfg, ref, err := hubConfig(env, f.model, f.revision, false)
@@ -99,7 +103,7 @@ func (f *planFlags) resolve(ctx context.Context, env *environment) (string, erro
 	}
 	r, err := hub.Pull(ctx, cfg, f.model, hub.Options{Revision: f.revision, Include: []string{"*.json"}})
 	if err != nil {
-		return "", err
+		return "", orFolder(f.model, err)
 	}
 	return filepath.Join(r.Dir, filepath.FromSlash(ref.Path)), nil
 }
@@ -180,7 +184,7 @@ func printJSON(env *environment, v any) error {
 	if err != nil {
 		return err
 	}
-	return env.printf("%s\n", b)
+	return env.println(string(b))
 }
 
 func printReport(env *environment, r *plan.Report) error {
@@ -191,7 +195,7 @@ func printReport(env *environment, r *plan.Report) error {
 	if err := env.printf("\n%s: %d × %s, %s each, %s; %d×%d, %d steps\n\n", r.Topology, r.Devices, r.Chip, sizeText(r.Memory), kernels, r.Height, r.Width, r.Steps); err != nil {
 		return err
 	}
-	w := tabwriter.NewWriter(env.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	w := tabwriter.NewWriter(env.text(), 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "component\tparameters\tweights\tlargest program beside weights\t")
 	for _, c := range r.Components {
 		fmt.Fprintf(w, "%s\t%.2f B\t%s\t%s\t\n", c.Name, float64(c.Params)/1e9, sizeText(c.Weights), sizeText(c.Working))
@@ -200,7 +204,7 @@ func printReport(env *environment, r *plan.Report) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	w = tabwriter.NewWriter(env.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	w = tabwriter.NewWriter(env.text(), 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "program\truns\targuments\tresults\tof these in place\ttemporaries\tpeak\tTFLOP\tHBM traffic\testimate\t")
 	for _, p := range r.Programs {
 		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%.3f\t%s\t%.2f ms\t\n", p.Name, p.Runs, sizeText(p.Arguments), sizeText(p.Outputs),

@@ -13,12 +13,16 @@ import (
 
 // showRef prints what a repository, or a local folder, holds. It downloads no weights: of these it reads the headers.
 func showRef(ctx context.Context, env *environment, reference string) error {
-	cfg, err := hub.ConfigFromEnv(env.getenv)
+	local, err := localPath(reference)
 	if err != nil {
 		return err
 	}
-	cfg.Warn = func(s string) { env.notef("warning: %s", s) }
-	if !isLocal(reference) {
+	var cfg hub.Config // which a folder needs not
+	if !local {
+		if cfg, err = hub.ConfigFromEnv(env.getenv); err != nil {
+			return err
+		}
+		cfg.Warn = func(s string) { env.notef("warning: %s", s) }
 		if _, err := hub.ParseRef(reference, cfg.Endpoint); err != nil {
 			return fmt.Errorf("no such file, and %w", err)
 		}
@@ -27,10 +31,14 @@ func showRef(ctx context.Context, env *environment, reference string) error {
 	d, err := hub.Describe(ctx, cfg, reference, hub.Options{Progress: waits.update})
 	waits.close()
 	if err != nil {
-		return err
+		return orFolder(reference, err)
 	}
-	w := tabwriter.NewWriter(env.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "repository:\t%s\n", d.Name)
+	what := "repository"
+	if local {
+		what = "folder"
+	}
+	w := tabwriter.NewWriter(env.text(), 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "%s:\t%s\n", what, d.Name)
 	if d.Commit != "" {
 		fmt.Fprintf(w, "commit:\t%s\n", d.Commit)
 	}
@@ -54,12 +62,16 @@ func showRef(ctx context.Context, env *environment, reference string) error {
 	return w.Flush()
 }
 
+// orUnknown is a text of the model's author as one cell.
 func orUnknown(s string) string {
 	if s == "" {
 		return "not stated"
 	}
-	return s
+	return cell.Replace(s)
 }
+
+// cell keeps a text from making further cells and lines.
+var cell = strings.NewReplacer("\n", `\n`, "\t", `\t`, "\v", `\v`, "\f", `\f`)
 
 func parameters(c hub.Component) string {
 	switch n := float64(c.Parameters); {
@@ -86,5 +98,5 @@ func dtypes(c hub.Component) string {
 		}
 		return strings.Compare(a, b)
 	})
-	return strings.Join(names, " ")
+	return cell.Replace(strings.Join(names, " "))
 }

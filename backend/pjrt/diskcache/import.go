@@ -1,7 +1,9 @@
 package diskcache
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +13,9 @@ import (
 // how many there are. A folder without programs is an error; so are damaged or renamed programs, when the others are copied.
 func (c *Cache) Import(dir string) (int, error) {
 	files, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("%s: no such folder: expected one that gesso compile --output has written", dir)
+	}
 	if err != nil {
 		return 0, err
 	}
