@@ -142,21 +142,41 @@ func TestHalfPrecisionAtEveryLevel(t *testing.T) {
 	}
 }
 
-// A batch is its pictures made alone.
+// A batch is its pictures made alone, also where the scheduler draws noise in each step.
 func TestBatchEqualsSingle(t *testing.T) {
-	p := load(t, dev, gesso.Options{})
-	r := request()
-	r.Prompts, r.ImagesPerPrompt, r.Seeds = []string{"a cat", "a dog"}, 2, []uint64{1, 2, 3, 4}
-	all := generate(t, p, r)
-	if len(all.Images) != 4 || len(all.Seeds) != 4 {
-		t.Fatalf("%d pictures, %d seeds", len(all.Images), len(all.Seeds))
+	stochastic := t.TempDir()
+	if err := os.CopyFS(stochastic, os.DirFS(dev)); err != nil {
+		t.Fatal(err)
 	}
-	for i, prompt := range []string{"a cat", "a cat", "a dog", "a dog"} {
-		one := request()
-		one.Prompts, one.Seeds = []string{prompt}, []uint64{all.Seeds[i]}
-		if pixels(generate(t, p, one).Images[0]) != pixels(all.Images[i]) {
-			t.Errorf("picture %d is not the one made alone", i)
+	config := filepath.Join(stochastic, "scheduler", "scheduler_config.json")
+	b, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := bytes.Replace(b, []byte(`"stochastic_sampling": false`), []byte(`"stochastic_sampling": true`), 1)
+	if err := os.WriteFile(config, changed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	drawn := map[string]string{} // the first picture
+	for _, dir := range []string{dev, stochastic} {
+		p := load(t, dir, gesso.Options{})
+		r := request()
+		r.Prompts, r.ImagesPerPrompt, r.Seeds = []string{"a cat", "a dog"}, 2, []uint64{1, 2, 3, 4}
+		all := generate(t, p, r)
+		if len(all.Images) != 4 || len(all.Seeds) != 4 {
+			t.Fatalf("%d pictures, %d seeds", len(all.Images), len(all.Seeds))
 		}
+		for i, prompt := range []string{"a cat", "a cat", "a dog", "a dog"} {
+			one := request()
+			one.Prompts, one.Seeds = []string{prompt}, []uint64{all.Seeds[i]}
+			if pixels(generate(t, p, one).Images[0]) != pixels(all.Images[i]) {
+				t.Errorf("%s: picture %d is not the one made alone", dir, i)
+			}
+		}
+		drawn[dir] = pixels(all.Images[0])
+	}
+	if drawn[dev] == drawn[stochastic] {
+		t.Error("stochastic sampling has no effect")
 	}
 }
 

@@ -192,7 +192,7 @@ func (r *run) denoise(s scheduler.Scheduler, times []float32, latents *tensor.Ar
 			return nil, r.stopped(fmt.Sprintf("after %d of %d steps", i, len(times)), err)
 		}
 		r.Dump(fmt.Sprintf("noise_pred.step_%d", i), v)
-		if latents, err = s.Step(v, t, latents, r.generators[0].Randn); err != nil {
+		if latents, err = s.Step(v, t, latents, r.draw); err != nil {
 			return nil, err
 		}
 		r.Dump(fmt.Sprintf("latents.after_step_%d", i), latents)
@@ -220,6 +220,12 @@ func (r *run) denoise(s scheduler.Scheduler, times []float32, latents *tensor.Ar
 	r.Result.Steps = len(r.Result.Timing.Steps)
 	r.Progress("denoising", r.Result.Steps, len(times))
 	return latents, nil
+}
+
+// draw is the noise of a stochastic scheduler. Each picture's comes from its own generator, so that it can be made again
+// alone; Diffusers' pipelines give their scheduler none, and its noise depends on what the process drew before.
+func (r *run) draw(d tensor.DType, shape ...int) (*tensor.Array, error) {
+	return rng.RandnBatch(r.generators, d, shape...)
 }
 
 // onStep calls the caller's function, which may replace latents and embeddings.
