@@ -251,18 +251,20 @@ func newCompileCommand(env *environment) *cobra.Command {
 gesso cache add puts into the cache of a TPU host. The host needs the same libtpu. The model's config.json files are enough.`,
 		Args: exactArgs(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cache := env.finder().Programs()
+			_, _, err := f.options() // before a folder is made
+			if err != nil {
+				return err
+			}
+			var cache *diskcache.Cache
 			if cmd.Flags().Changed("output") {
-				_, _, err := f.options() // before a folder is made
-				if err != nil {
-					return err
-				}
 				if cache, err = diskcache.Bundle(output); err != nil {
 					return fmt.Errorf("--output: %w", err)
 				}
+			} else if cache, err = env.finder().Programs().Strict(); err != nil {
+				return fmt.Errorf("cache: %w", err)
 			}
 			var all []compiledSummary
-			err := f.each(cmd.Context(), env, cache, func(device string, r *plan.Report, programs []*plan.Compiled, took time.Duration) error {
+			err = f.each(cmd.Context(), env, cache, func(device string, r *plan.Report, programs []*plan.Compiled, took time.Duration) error {
 				if len(r.Problems) > 0 {
 					return fmt.Errorf("%d of %d programs are missing: %s", len(r.Problems), len(programs), r.Problems[0])
 				}

@@ -55,11 +55,21 @@ func TestPlan(t *testing.T) {
 	if code, _, stderr = command(t, env, append([]string{"compile", "--output", "plan_test.go"}, flags...)...); code != exitFailed || !strings.Contains(stderr, "--output: plan_test.go is not a folder") {
 		t.Errorf("compile into a file: exit %d: %s", code, stderr)
 	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, stdout, stderr = command(t, with(env, "GESSO_CACHE", file), append([]string{"compile"}, flags...)...); code != exitFailed || stdout != "" || !strings.Contains(stderr, "cache: folder "+file) {
+		t.Errorf("compile without a cache: exit %d: %s%s", code, stdout, stderr)
+	}
 	if full := t.TempDir(); mountTiny(full) == nil {
 		defer unmount(full)
 		_ = os.WriteFile(filepath.Join(full, "x"), make([]byte, 1<<20), 0o600)
 		if code, stdout, stderr = command(t, env, append([]string{"compile", "--output", full}, flags...)...); code != exitFailed || stdout != "" || !strings.Contains(stderr, "no space left") {
 			t.Errorf("compile to a full disk: exit %d: %s%s", code, stdout, stderr)
+		}
+		if code, stdout, stderr = command(t, with(env, "GESSO_CACHE", full), append([]string{"compile"}, flags...)...); code != exitFailed || stdout != "" || !strings.Contains(stderr, "no space left") {
+			t.Errorf("compile into a full cache: exit %d: %s%s", code, stdout, stderr)
 		}
 	}
 

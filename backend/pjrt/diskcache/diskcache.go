@@ -7,7 +7,7 @@
 // Get calls load with what the folder has under the key; when it has nothing, or load refuses it, it calls compile and
 // keeps the result. Among concurrent processes one compiles a key and the others wait for it. An entry is written beside
 // its place and renamed, and carries a checksum: one that is damaged, cut short or of another version is a miss, never a
-// failure. So is a folder that can't be written, but for a [Bundle]. The entries that have not been used for the longest
+// failure. So is a folder that can't be written, unless the cache is strict ([Cache.Strict]). The entries that have not been used for the longest
 // time go when the folder grows over its limit.
 package diskcache
 
@@ -50,24 +50,26 @@ func New(dir string, limit int64) *Cache {
 	return &Cache{dir: dir, limit: limit, now: time.Now}
 }
 
-// ErrNotKept is wrapped by the errors of a bundle's Get where a program was compiled, or could be, but not kept.
+// ErrNotKept is wrapped by the errors of a strict cache's Get where a program was compiled, or could be, but not kept.
 var ErrNotKept = errors.New("not kept")
 
-// Bundle returns a cache without a limit, whose Get fails where a program can't be kept. It makes the folder, and fails
-// where nothing can be written to it.
-func Bundle(dir string) (*Cache, error) {
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return nil, fmt.Errorf("%s is not a folder", dir)
+// Bundle returns a strict cache without a limit.
+func Bundle(dir string) (*Cache, error) { return New(dir, math.MaxInt64).Strict() }
+
+// Strict makes c a cache whose Get fails where a program can't be kept, and returns it. It makes the folder, and fails where
+// nothing can be written to it.
+func (c *Cache) Strict() (*Cache, error) {
+	if info, err := os.Stat(c.dir); err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("%s is not a folder", c.dir)
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("folder %s cannot be made: %w", dir, outfile.Cause(err))
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("folder %s cannot be made: %w", c.dir, outfile.Cause(err))
 	}
-	tmp, err := os.CreateTemp(dir, tmpPrefix)
+	tmp, err := os.CreateTemp(c.dir, tmpPrefix)
 	if err != nil {
-		return nil, fmt.Errorf("folder %s cannot be written to: %w", dir, outfile.Cause(err))
+		return nil, fmt.Errorf("folder %s cannot be written to: %w", c.dir, outfile.Cause(err))
 	}
 	tmp.Close()
-	c := New(dir, math.MaxInt64)
 	c.must = true
 	return c, os.Remove(tmp.Name())
 }
@@ -110,7 +112,7 @@ func (c *Cache) path(key string) string { return filepath.Join(c.dir, key+suffix
 
 // Get calls load with the entry of k, and reports true if load took it. Otherwise it calls compile, which returns the
 // entry to be kept, or nil if there is nothing to keep; its Key, Platform, Version, Topology and Created are filled in. An
-// error is compile's, ctx's while another process compiles, or in a bundle that the entry could not be kept.
+// error is compile's, ctx's while another process compiles, or in a strict cache that the entry could not be kept.
 func (c *Cache) Get(ctx context.Context, k Key, load func(*Entry) error, compile func() (*Entry, error)) (hit bool, err error) {
 	key := k.String()
 	if c.load(key, load) {
