@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/edsrzf/mmap-go"
+	"github.com/gesso-go/gesso/internal/outfile"
 )
 
 // File is one open safetensors file, with its tensors as a [Set].
@@ -38,7 +39,7 @@ func OpenFile(path string) (*File, error) {
 		}
 		return nil, fmt.Errorf("%s: %w", path, fs.ErrNotExist)
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", path, cause(err))
+		return nil, fmt.Errorf("%s: %w", path, outfile.Cause(err))
 	case info.IsDir():
 		return nil, fmt.Errorf("%s: is a folder, expected a safetensors file", path)
 	case !info.Mode().IsRegular(): // opening a pipe could wait for ever
@@ -50,7 +51,7 @@ func OpenFile(path string) (*File, error) {
 	}
 	h, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, cause(err))
+		return nil, fmt.Errorf("%s: %w", path, outfile.Cause(err))
 	}
 	defer h.Close() // the mapping stays
 	m, err := mmap.MapRegion(h, int(info.Size()), mmap.RDONLY, 0, 0)
@@ -152,12 +153,4 @@ func (f *File) Close() error {
 		return fmt.Errorf("%s: unmap: %w", f.path, err)
 	}
 	return nil
-}
-
-// cause strips the operation and path from an error of package os, for messages that begin with the path.
-func cause(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	return err
 }

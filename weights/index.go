@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/gesso-go/gesso/internal/outfile"
 )
 
 // readIndex reads NAME.safetensors.index.json and returns its weight_map: tensor name to shard file.
@@ -23,7 +25,7 @@ func readIndex(path string) (map[string]string, error) {
 		data, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, cause(err))
+		return nil, fmt.Errorf("%s: %w", path, outfile.Cause(err))
 	}
 	m, err := parseIndex(data)
 	if err != nil {

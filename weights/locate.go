@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/gesso-go/gesso/internal/outfile"
 )
 
 // location is the file to open: one safetensors file or an index.
@@ -56,7 +58,7 @@ func locate(dir string, o Options) (location, error) {
 		if info, statErr := os.Stat(dir); statErr == nil && !info.IsDir() {
 			return location{}, fmt.Errorf("%s: is a file, expected a component folder", dir)
 		}
-		return location{}, fmt.Errorf("%s: %w", dir, cause(err))
+		return location{}, fmt.Errorf("%s: %w", dir, outfile.Cause(err))
 	}
 	present := folder{dir: dir, bases: bases}
 	for _, e := range entries {
