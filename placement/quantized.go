@@ -69,7 +69,7 @@ func (q *quantized) place() error {
 		q.bufs[0], q.bufs[1], err = q.r.eng.QuantizeParam(a)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", q.t, err)
+		return fmt.Errorf("%s: tensor %s: %w", q.t.Path(), q.t, err)
 	}
 	q.t.Release()
 	return nil

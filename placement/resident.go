@@ -8,6 +8,7 @@ package placement
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -97,6 +98,7 @@ func (r *Resident) Value(name string) (engine.Value, error) {
 	d := t.DType
 	switch {
 	case !d.IsFloat():
+		return engine.Value{}, fmt.Errorf("stored as %v in %s, expected floating-point numbers; weights that another program has quantised are not supported", d, filepath.Base(t.Path()))
 	case r.opts.Keep != nil && r.opts.Keep(name, r.opts.DType):
 		d = tensor.F32
 	case r.opts.DType != tensor.Invalid:
@@ -161,7 +163,7 @@ func (p *param) place() (backend.Buffer, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p.t, err)
+		return nil, fmt.Errorf("%s: tensor %s: %w", p.t.Path(), p.t, err)
 	}
 	if stored.DType != p.dtype {
 		p.t.Release() // the copy is what will be used

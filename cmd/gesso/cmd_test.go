@@ -428,6 +428,9 @@ func TestBadInput(t *testing.T) {
 		{name: "wrong shape", make: func(d string) {
 			edit(t, filepath.Join(d, "transformer/config.json"), `"joint_attention_dim": 32`, `"joint_attention_dim": 24`)
 		}, code: exitFailed, want: []string{"wrong shape", "context_embedder.weight", "[32 32]", "[32 24]"}},
+		{name: "integers for weights", make: func(d string) {
+			edit(t, filepath.Join(d, transformer), `"proj_out.bias":{"dtype":"F32"`, `"proj_out.bias":{"dtype":"I32"`)
+		}, code: exitFailed, want: []string{"transformer: proj_out.bias: stored as i32 in diffusion_pytorch_model.safetensors", "floating-point"}},
 		{name: "tokenizer gone", make: func(d string) { os.RemoveAll(filepath.Join(d, "tokenizer")) }, code: exitFailed, want: []string{"tokenizer"}},
 		{name: "scheduler class", make: func(d string) {
 			edit(t, filepath.Join(d, "scheduler/scheduler_config.json"), "FlowMatchEulerDiscreteScheduler", "MagicScheduler")
