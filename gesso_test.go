@@ -17,6 +17,7 @@ import (
 	"github.com/gesso-go/gesso/engine"
 	"github.com/gesso-go/gesso/rng"
 	"github.com/gesso-go/gesso/tensor"
+	"github.com/gesso-go/gesso/weights"
 )
 
 const (
@@ -194,6 +195,60 @@ func TestOneGenerator(t *testing.T) {
 	r.Generator = rng.New(5)
 	if pixels(generate(t, p, r).Images[0]) != pixels(first.Images[0]) {
 		t.Error("the same generator makes another picture")
+	}
+}
+
+// T5 checkpoints hold their embedding under one name, or the other, or both: the picture is the same.
+func TestEmbeddingNames(t *testing.T) {
+	const shared, encoder = "shared.weight", "encoder.embed_tokens.weight"
+	want := pixels(generate(t, load(t, schnell, gesso.Options{}), request()).Images[0])
+	for _, names := range [][]string{{shared}, {encoder}, {shared, encoder}, {}} {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(schnell)); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, "text_encoder_2", "model.safetensors")
+		f, err := weights.OpenFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		arrays := map[string]*tensor.Array{}
+		for _, name := range f.Names() {
+			x, err := f.Tensor(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			arrays[name] = x.Array()
+		}
+		embedding := arrays[shared]
+		delete(arrays, shared)
+		delete(arrays, encoder)
+		for _, name := range names {
+			arrays[name] = embedding
+		}
+		if err := weights.Save(path, arrays, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		p, err := gesso.Load(t.Context(), dir, gesso.Options{})
+		if len(names) == 0 {
+			if err == nil || !strings.Contains(err.Error(), shared) {
+				t.Errorf("no embedding: %v", err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%v: %v", names, err)
+			continue
+		}
+		if pixels(generate(t, p, request()).Images[0]) != want {
+			t.Errorf("%v: another picture", names)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

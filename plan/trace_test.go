@@ -1,12 +1,16 @@
 package plan
 
 import (
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/gesso-go/gesso/backend/pjrt/stablehlo"
 	"github.com/gesso-go/gesso/engine"
 	"github.com/gesso-go/gesso/internal/shareddata"
 	"github.com/gesso-go/gesso/pipeline"
 	"github.com/gesso-go/gesso/pipeline/flux"
+	"github.com/gesso-go/gesso/tensor"
 )
 
 func fluxLoader(t *testing.T, dir string) Loader {
@@ -34,5 +38,29 @@ func TestTraceSchnell(t *testing.T) {
 	}
 	for _, c := range g.Components {
 		t.Logf("%s %d %d", c.Name, c.Weights, c.Params)
+	}
+}
+
+// No program of a pipeline holds a number in f64: XLA would compute in it, and TPUs would do so slowly.
+func TestNoF64(t *testing.T) {
+	for _, name := range []string{"flux_schnell", "flux_dev"} {
+		dir := filepath.Join("../testdata/golden/checkpoints", name)
+		for _, mode := range []engine.Mode{engine.Fused, engine.Compiled} {
+			for _, d := range []tensor.DType{tensor.F32, tensor.BF16, tensor.F16} {
+				g, err := Trace(t.Context(), fluxLoader(t, dir), Request{Height: 32, Width: 48, Steps: 2, Images: 2, MaxSequenceLength: 16, TrueCFGScale: 2, DType: d, Mode: mode})
+				if err != nil || len(g.Programs) == 0 {
+					t.Fatalf("%d programs, %v", len(g.Programs), err)
+				}
+				for _, p := range g.Programs {
+					text, err := stablehlo.Text(p.Graph, stablehlo.Options{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if strings.Contains(text, "f64") || !strings.Contains(text, "f32") && !strings.Contains(text, d.String()) {
+						t.Errorf("%s %v %v %s:\n%.2000s", name, mode, d, p.Name, text)
+					}
+				}
+			}
+		}
 	}
 }
