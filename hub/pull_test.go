@@ -530,3 +530,51 @@ func TestChooseOfMany(t *testing.T) {
 		t.Errorf("it took %v", took)
 	}
 }
+
+// A damaged listing in the cache counts as none: it is fetched again and repaired, and where the Hub can't be asked the
+// snapshot itself is taken.
+func TestDamagedListing(t *testing.T) {
+	for _, text := range []string{"", "{", "[]", "null", `{"format_version": 1}`, `{"format_version": 9, "files": {}}`, `{"format_version": 1, "files": {"../x": {}}}`} {
+		h := hubtest.New()
+		defer h.Close()
+		repo := h.AddModel("acme/tiny")
+		repo.AddXet("a.bin", weights(1, 100_000))
+		cfg := testConfig(t, h)
+		if _, err := Pull(context.Background(), cfg, "acme/tiny", Options{}); err != nil {
+			t.Fatal(err)
+		}
+		listing := filepath.Join(cfg.CacheDir, "models--acme--tiny", "trees", hubtest.DefaultCommit+".json")
+		good, err := os.ReadFile(listing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		damage := func() {
+			t.Helper()
+			if err := os.WriteFile(listing, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		damage()
+		offline := cfg
+		offline.Offline = true
+		r, err := Pull(context.Background(), offline, "acme/tiny", Options{})
+		if err != nil {
+			t.Fatalf("%q offline: %v", text, err)
+		}
+		sameFiles(t, r.Dir, repo, []string{"a.bin"})
+		if err := os.Remove(filepath.Join(r.Dir, "a.bin")); err != nil { // what is complete needs no listing
+			t.Fatal(err)
+		}
+		h.Forget()
+		if r, err = Pull(context.Background(), cfg, "acme/tiny", Options{}); err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		sameFiles(t, r.Dir, repo, []string{"a.bin"})
+		if n := len(h.Requests(hubtest.Content, hubtest.Xorb)); n > 0 {
+			t.Errorf("%q: %d requests for what is there", text, n)
+		}
+		if now, err := os.ReadFile(listing); err != nil || !bytes.Equal(now, good) {
+			t.Errorf("%q: the listing is now %s, %v", text, now, err)
+		}
+	}
+}
