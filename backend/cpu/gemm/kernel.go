@@ -41,8 +41,9 @@ const (
 // rows of as many words of A as meet kw words of B, and writes (with acc also reads) rows·cols sums: float32, or int32 where
 // words are int8. Meanwhile kw·cols/2 words at next, unless it is nil, may be fetched to the second cache.
 type tile struct {
-	rows int
-	run  func(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
+	rows    int
+	streams bool // takes B as fast as memory gives it, and fetches nothing ahead
+	run     func(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
 }
 
 // blocking are the sizes of the loops around the tiles: rows and columns of the block of C that a worker keeps as
@@ -98,8 +99,10 @@ func (k *kernel) tile(rows int) *tile {
 	return &k.tiles[i]
 }
 
-// streams reports whether a product of m rows takes no longer than reading B from memory.
-func (k *kernel) streams(m int) bool { return k.panel == nil && m <= k.tiles[0].rows/2 }
+// streams reports whether a product of m rows, which are one tile, takes no longer than reading B from memory.
+func (k *kernel) streams(m int) bool {
+	return k.panel == nil && m <= k.tiles[0].rows && k.tile(m).streams
+}
 
 // choose returns the first kernel of the table that level offers for operands of types a and b.
 func choose(level isa.Level, a, b tensor.DType) (*kernel, error) {
@@ -128,12 +131,12 @@ func (k *kernel) fits(a, b tensor.DType) bool {
 var (
 	portable = kernel{
 		name: "portable", level: isa.Portable, cols: 4,
-		tiles: []tile{{4, tilePortable4}, {1, tilePortable1}},
+		tiles: []tile{{4, false, tilePortable4}, {1, true, tilePortable1}},
 		block: blocking{rows: 64, cols: 256, words: 256},
 	}
 	portableInt8 = kernel{
 		name: "portable int8", level: isa.Portable, kind: wordI8, cols: 4,
-		tiles: []tile{{1, tilePortableInt8}},
+		tiles: []tile{{1, false, tilePortableInt8}},
 		block: blocking{rows: 64, cols: 256, words: 256},
 	}
 )

@@ -1,8 +1,10 @@
 package main
 
+const tallestNEON = 4
+
 // tilesNEON writes tiles of 16 columns for arm64. The assembler lacks most vector instructions on floats: they are words.
 func tilesNEON(a *asm) {
-	for rows := 4; rows > 0; rows-- {
+	for rows := tallestNEON; rows > 0; rows-- {
 		tileNEON(a, rows)
 	}
 }
@@ -10,8 +12,7 @@ func tilesNEON(a *asm) {
 // Registers: sums 0 to 15, B 16 to 19, A from 20 on, one for each row.
 func tileNEON(a *asm, rows int) {
 	name := sprintf("tileF32x%d_neon", rows)
-	a.printf("\n// func %s(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)\n", name)
-	a.printf("TEXT ·%s(SB), NOSPLIT, $0-64\n", name)
+	a.tile("tilesF32_neon", name, rows, rows <= tallestNEON/2)
 	for i, p := range []string{"kw", "a", "lda", "b", "c", "ldc", "acc"} {
 		a.op("MOVD %s+%d(FP), R%d", p, 8*i, i)
 	}

@@ -27,52 +27,55 @@ func aAddr(row, offset int) string {
 
 func tiles512(a *asm) {
 	f32 := func(rm, s1, dst int) string { return sprintf("VFMADD231PS Z%d, Z%d, Z%d", rm, s1, dst) }
-	for rows := 12; rows > 0; rows-- {
-		tile(a, tileSpec{name: sprintf("tileF32x%d_512", rows), rows: rows, reg: "Z", width: 64, regs: 32, fma: f32})
-	}
-	for rows := 12; rows > 0; rows-- {
-		tile(a, tileSpec{name: sprintf("tileBF16x%d_512", rows), rows: rows, reg: "Z", width: 64, regs: 32, fma: vdpbf16ps})
-	}
-	for rows := 12; rows > 0; rows-- {
-		tile(a, tileSpec{name: sprintf("tileWide%d_512", rows), rows: rows, reg: "Z", width: 64, regs: 32, fma: f32, wide: true})
-	}
 	u8 := func(rm, s1, dst int) string { return sprintf("VPDPBUSD Z%d, Z%d, Z%d", rm, s1, dst) }
-	for rows := 12; rows > 0; rows-- {
-		tile(a, tileSpec{name: sprintf("tileI8x%d_512", rows), rows: rows, reg: "Z", width: 64, regs: 32, fma: u8, add: "VPADDD"})
+	for _, t := range []tileSpec{
+		{table: "tilesF32_512", name: "tileF32x%d_512", fma: f32},
+		{table: "tilesBF16_512", name: "tileBF16x%d_512", fma: vdpbf16ps},
+		{table: "tilesWide_512", name: "tileWide%d_512", fma: f32, wide: true},
+		{table: "tilesI8_512", name: "tileI8x%d_512", fma: u8, add: "VPADDD"},
+	} {
+		t.tallest, t.reg, t.width, t.regs = 12, "Z", 64, 32
+		for t.rows = t.tallest; t.rows > 0; t.rows-- {
+			tile(a, t)
+		}
 	}
 }
 
 func tiles256(a *asm) {
 	f32 := func(rm, s1, dst int) string { return sprintf("VFMADD231PS Y%d, Y%d, Y%d", rm, s1, dst) }
-	for rows := 6; rows > 0; rows-- {
-		tile(a, tileSpec{name: sprintf("tileF32x%d_256", rows), rows: rows, reg: "Y", width: 32, regs: 16, fma: f32})
-	}
-	for rows := 6; rows > 0; rows-- {
-		tile(a, tileSpec{name: sprintf("tileWide%d_256", rows), rows: rows, reg: "Y", width: 32, regs: 16, fma: f32, wide: true})
-	}
 	// Without a dot product of bytes: |b|·(a with b's sign) in pairs of 16 bits, which cannot overflow since |a| ≤ 127.
 	s8 := func(rm, s1, dst int) string {
 		return sprintf("VPSIGNB Y%d, Y%d, Y14; VPMADDUBSW Y14, Y%d, Y14; VPMADDWD Y15, Y14, Y14; VPADDD Y14, Y%d, Y%d", rm, s1, rm+2, dst, dst)
 	}
-	for rows := 4; rows > 0; rows-- {
-		tile(a, tileSpec{name: sprintf("tileI8x%d_256", rows), rows: rows, reg: "Y", width: 32, regs: 16, fma: s8, add: "VPADDD", temp: 13,
-			begin: []string{"VPCMPEQW Y15, Y15, Y15", "VPABSW Y15, Y15"},
-			step:  []string{sprintf("VPABSB Y%d, Y%d", 2*rows, 2*rows+2), sprintf("VPABSB Y%d, Y%d", 2*rows+1, 2*rows+3)}})
+	for _, t := range []tileSpec{
+		{table: "tilesF32_256", name: "tileF32x%d_256", tallest: 6, fma: f32},
+		{table: "tilesWide_256", name: "tileWide%d_256", tallest: 6, fma: f32, wide: true},
+		{table: "tilesI8_256", name: "tileI8x%d_256", tallest: 4, fma: s8, add: "VPADDD", temp: 13, begin: []string{"VPCMPEQW Y15, Y15, Y15", "VPABSW Y15, Y15"}},
+	} {
+		t.reg, t.width, t.regs = "Y", 32, 16
+		for t.rows = t.tallest; t.rows > 0; t.rows-- {
+			if t.temp != 0 {
+				t.step = []string{sprintf("VPABSB Y%d, Y%d", 2*t.rows, 2*t.rows+2), sprintf("VPABSB Y%d, Y%d", 2*t.rows+1, 2*t.rows+3)}
+			}
+			tile(a, t)
+		}
 	}
 }
 
 type tileSpec struct {
-	name  string
-	rows  int
-	reg   string // "Z" or "Y"
-	width int    // bytes of a register
-	regs  int    // how many the processor has
-	fma   func(rm, s1, dst int) string
-	add   string   // adds sums; "" means VADDPS
-	temp  int      // the register for words of A; 0 means all that are left
-	begin []string // before the loop
-	step  []string // once B's two vectors are loaded
-	wide  bool     // words of B are bfloat16 pairs, each for two float32 of A
+	table   string // of Go, which the tile belongs to
+	name    string // with %d for the rows
+	rows    int
+	tallest int    // of the table
+	reg     string // "Z" or "Y"
+	width   int    // bytes of a register
+	regs    int    // how many the processor has
+	fma     func(rm, s1, dst int) string
+	add     string   // adds sums; "" means VADDPS
+	temp    int      // the register for words of A; 0 means all that are left
+	begin   []string // before the loop
+	step    []string // once B's two vectors are loaded
+	wide    bool     // words of B are bfloat16 pairs, each for two float32 of A
 }
 
 // unroll is how many words of K one pass of the main loop takes.
@@ -97,10 +100,8 @@ func tile(a *asm, t tileSpec) {
 		t.add = "VADDPS"
 	}
 	bases := rowBase[:(t.rows+2)/3]
-	fetch := t.rows > t.regs*3/16 // half of the tallest
-
-	a.printf("\n// func %s(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)\n", t.name)
-	a.printf("TEXT ·%s(SB), NOSPLIT, $0-64\n", t.name)
+	fetch := t.rows > t.tallest/2
+	a.tile(t.table, sprintf(t.name, t.rows), t.rows, !fetch)
 	a.op("MOVQ kw+0(FP), CX")
 	a.op("MOVQ a+8(FP), SI")
 	a.op("MOVQ lda+16(FP), R11")
