@@ -77,13 +77,13 @@ func tiny(float64) float64 { return 1e-36 }
 var unaries = []unaryCase{
 	{"Neg", func(f *Funcs) func(d, x []float32) { return f.Neg }, func(x float64) float64 { return -x }, 0, nil},
 	{"Abs", func(f *Funcs) func(d, x []float32) { return f.Abs }, math.Abs, 0, nil},
-	{"Exp", func(f *Funcs) func(d, x []float32) { return f.Exp }, math.Exp, 1.1, nil},
+	{"Exp", func(f *Funcs) func(d, x []float32) { return f.Exp }, math.Exp, 1.02, nil},
 	{"Log", func(f *Funcs) func(d, x []float32) { return f.Log }, math.Log, 0.501, nil},
 	{"Sqrt", func(f *Funcs) func(d, x []float32) { return f.Sqrt }, math.Sqrt, 0.5, nil},
 	{"Rsqrt", func(f *Funcs) func(d, x []float32) { return f.Rsqrt }, func(x float64) float64 { return 1 / math.Sqrt(x) }, 1.5, nil},
 	{"Tanh", func(f *Funcs) func(d, x []float32) { return f.Tanh }, math.Tanh, 3, nil},
 	{"Erf", func(f *Funcs) func(d, x []float32) { return f.Erf }, math.Erf, 2, nil},
-	{"Sigmoid", func(f *Funcs) func(d, x []float32) { return f.Sigmoid }, logistic, 3, nil},
+	{"Sigmoid", func(f *Funcs) func(d, x []float32) { return f.Sigmoid }, logistic, 2.9, nil},
 	{"Sin", func(f *Funcs) func(d, x []float32) { return f.Sin }, math.Sin, 0.501, nil},
 	{"Cos", func(f *Funcs) func(d, x []float32) { return f.Cos }, math.Cos, 0.501, nil},
 	{"Silu", func(f *Funcs) func(d, x []float32) { return f.Silu }, func(x float64) float64 {
@@ -91,7 +91,7 @@ var unaries = []unaryCase{
 			return math.NaN() // as PyTorch: -Inf/Inf
 		}
 		return x * logistic(x)
-	}, 3, tiny},
+	}, 2.5, tiny},
 	{"Gelu", func(f *Funcs) func(d, x []float32) { return f.Gelu }, func(x float64) float64 {
 		return x * 0.5 * (1 + math.Erf(x/math.Sqrt2))
 	}, 0, func(x float64) float64 { return 0x1p-23 * max(1, math.Abs(x)) }},
@@ -100,7 +100,7 @@ var unaries = []unaryCase{
 			return math.NaN() // as PyTorch: -Inf·0
 		}
 		return x * logistic(2*math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x))
-	}, 13, func(x float64) float64 {
+	}, 13.1, func(x float64) float64 {
 		if x < -3 {
 			return 0x1p-23
 		}
