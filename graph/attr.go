@@ -135,14 +135,15 @@ type Activation uint8
 const (
 	NoActivation Activation = iota
 	ActGelu                 // exact, with erf
-	ActGeluTanh             // tanh approximation (gelu_new, gelu_pytorch_tanh)
+	ActGeluTanh             // tanh approximation (gelu_pytorch_tanh)
+	ActGeluNew              // the same, every operation of it rounded (gelu_new)
 	ActQuickGelu            // x·σ(1.702x)
 	ActSilu                 // x·σ(x)
 )
 
 // String returns the name that configurations use.
 func (a Activation) String() string {
-	return [...]string{"none", "gelu", "gelu_tanh", "quick_gelu", "silu"}[a]
+	return [...]string{"none", "gelu", "gelu_tanh", "gelu_new", "quick_gelu", "silu"}[a]
 }
 
 // LinearAttr: the product accumulates in f32, the bias is added to the sum, the result is rounded once; then the
@@ -204,7 +205,7 @@ type AttentionAttr struct {
 // The result is x·cos + rot(x)·sin in f32, rounded once.
 type RopeAttr struct{ HalfSplit bool }
 
-// GeluAttr selects the form: ActGelu, ActGeluTanh or ActQuickGelu.
+// GeluAttr selects the form: ActGelu, ActGeluTanh, ActGeluNew or ActQuickGelu.
 type GeluAttr struct{ Form Activation }
 
 // UpsampleAttr is the integer factor for height and width.

@@ -105,8 +105,28 @@ func (b *Builder) activation(x *Node, act Activation) *Node {
 		in := b.Make(Add, nil, v, b.Make(Mul, nil, cube, c(0.044715)))
 		t := b.Make(Tanh, nil, b.Make(Mul, nil, in, c(math.Sqrt(2/math.Pi))))
 		v = b.Make(Mul, nil, b.Make(Mul, nil, v, c(0.5)), b.Make(Add, nil, t, c(1)))
+	case ActGeluNew:
+		return b.geluNew(x)
 	}
 	return b.Convert(v, d)
+}
+
+// geluNew is 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))) as PyTorch evaluates it: each operation is rounded to x's dtype,
+// but numbers aren't, and the cube is two operations in bf16 and one in f16.
+// Source: transformers' NewGELUActivation.
+func (b *Builder) geluNew(x *Node) *Node {
+	d := x.DType
+	f := internal(d)
+	times := func(v *Node, s float64) *Node { return b.Convert(b.Make(Mul, nil, b.Convert(v, f), b.Scalar(f, s)), d) }
+	wide := func(op Op, v *Node) *Node { return b.Convert(b.Make(op, nil, b.Convert(v, f)), d) }
+	c := f
+	if d == tensor.BF16 {
+		c = d
+	}
+	v := b.Convert(x, c)
+	cube := b.Convert(b.Make(Mul, nil, b.Make(Mul, nil, v, v), v), d)
+	t := wide(Tanh, times(b.Make(Add, nil, x, times(cube, 0.044715)), math.Sqrt(2/math.Pi)))
+	return b.Make(Mul, nil, times(x, 0.5), b.Make(Add, nil, t, b.Scalar(d, 1)))
 }
 
 func (b *Builder) rmsNorm(n *Node) *Node {

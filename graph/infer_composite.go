@@ -35,7 +35,7 @@ func inferComposite(op Op, attr Attr, in []Type) (Type, error) {
 		return x, nil
 	case Gelu:
 		a, ok := attr.(GeluAttr)
-		if !ok || (a.Form != ActGelu && a.Form != ActGeluTanh && a.Form != ActQuickGelu) {
+		if !ok || (a.Form != ActGelu && a.Form != ActGeluTanh && a.Form != ActGeluNew && a.Form != ActQuickGelu) {
 			return Type{}, errAttr(op)
 		}
 		return x, nil

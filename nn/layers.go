@@ -59,6 +59,12 @@ func (l *Linear) product(x engine.Value, act graph.Activation) engine.Value {
 	return engine.Linear(x, l.Weight.Value, l.Bias.Value, act)
 }
 
+// RoundFirst is Forward with the product rounded before the bias is added: what PyTorch does where the input's rows don't
+// follow each other in memory. In f32 the two are the same.
+func (l *Linear) RoundFirst(x engine.Value) engine.Value {
+	return l.Tap(engine.Linear(x, l.Weight.Value, engine.Value{}, graph.NoActivation).Add(l.Bias.Value))
+}
+
 // Activate applies an activation as an operation of its own.
 func Activate(x engine.Value, act graph.Activation) engine.Value {
 	switch act {
@@ -75,7 +81,9 @@ func ActivationByName(name string) (graph.Activation, error) {
 	switch name {
 	case "gelu":
 		return graph.ActGelu, nil
-	case "gelu_new", "gelu_pytorch_tanh", "gelu-approximate", "gelu_tanh":
+	case "gelu_new":
+		return graph.ActGeluNew, nil
+	case "gelu_pytorch_tanh", "gelu-approximate", "gelu_tanh":
 		return graph.ActGeluTanh, nil
 	case "quick_gelu":
 		return graph.ActQuickGelu, nil

@@ -40,20 +40,21 @@ func LoadVAE(f *Folder, o Options) (*VAE, error) {
 	return v, nil
 }
 
-// Unscale returns latents/scaling_factor + shift_factor, rounded to the latents' dtype after each operation.
+// Unscale returns latents/scaling_factor + shift_factor, rounded to the latents' dtype after each operation. PyTorch
+// rounds a number that it adds to the tensor's dtype too, but none that it multiplies by or divides by.
 func (v *VAE) Unscale(latents *tensor.Array) (*tensor.Array, error) {
 	x := append([]float32(nil), latents.Float32s()...)
-	scale, shift := float32(v.Config.ScalingFactor), float32(v.Config.Shift())
+	scale, shift := float32(v.Config.ScalingFactor), tensor.RoundTo(latents.DType, float32(v.Config.Shift()))
 	for i, f := range x {
 		x[i] = tensor.RoundTo(latents.DType, tensor.RoundTo(latents.DType, f/scale)+shift)
 	}
 	return tensor.FromFloat32(x, latents.Shape...).Convert(latents.DType)
 }
 
-// Rescale is Unscale's inverse: (latents - shift_factor)·scaling_factor, rounded after each operation.
+// Rescale is Unscale's inverse: (latents - shift_factor)·scaling_factor, rounded in the same way.
 func (v *VAE) Rescale(latents *tensor.Array) (*tensor.Array, error) {
 	x := append([]float32(nil), latents.Float32s()...)
-	scale, shift := float32(v.Config.ScalingFactor), float32(v.Config.Shift())
+	scale, shift := float32(v.Config.ScalingFactor), tensor.RoundTo(latents.DType, float32(v.Config.Shift()))
 	for i, f := range x {
 		x[i] = tensor.RoundTo(latents.DType, tensor.RoundTo(latents.DType, f-shift)*scale)
 	}

@@ -3,11 +3,13 @@ package pipeline
 import (
 	"math"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/gesso-go/gesso/backend/cpu"
 	"github.com/gesso-go/gesso/engine"
 	"github.com/gesso-go/gesso/internal/shareddata"
+	"github.com/gesso-go/gesso/model/vae"
 	"github.com/gesso-go/gesso/rng"
 	"github.com/gesso-go/gesso/tensor"
 	"github.com/gesso-go/gesso/weights"
@@ -134,4 +136,35 @@ func largest(a *tensor.Array) float64 {
 		m = max(m, math.Abs(v))
 	}
 	return m
+}
+
+// The shift is rounded to the latents' type and the scale isn't; values of PyTorch 2.15.
+func TestShiftIsRounded(t *testing.T) {
+	shift := 0.1159
+	v := &VAE{Config: vae.Config{ScalingFactor: 0.3611, ShiftFactor: &shift}}
+	x := []float32{0.0391, -0.0781, 0.0156, -0.1172, 0.25, 1.5, -3.25}
+	for d, want := range map[tensor.DType][2][]float32{
+		tensor.BF16: {
+			{0.224609375, -0.10107421875, 0.1591796875, -0.208984375, 0.80859375, 4.28125, -8.875},
+			{-0.0277099609375, -0.06982421875, -0.0361328125, -0.083984375, 0.048583984375, 0.5, -1.2109375},
+		},
+		tensor.F16: {
+			{0.22412109375, -0.10040283203125, 0.1591796875, -0.20849609375, 0.80810546875, 4.26953125, -8.8828125},
+			{-0.0277252197265625, -0.070068359375, -0.036224365234375, -0.08416748046875, 0.04840087890625, 0.499755859375, -1.21484375},
+		},
+	} {
+		a, err := tensor.FromFloat32(x, len(x)).Convert(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, f := range []func(*tensor.Array) (*tensor.Array, error){v.Unscale, v.Rescale} {
+			got, err := f(a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got.Float32s(), want[i]) {
+				t.Errorf("%s: %v, want %v", d, got.Float32s(), want[i])
+			}
+		}
+	}
 }

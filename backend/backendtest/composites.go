@@ -191,6 +191,7 @@ func rowPrograms(m *maker, d tensor.DType) []program {
 	ps := []program{
 		unary("gelu", graph.Gelu, graph.GeluAttr{Form: graph.ActGelu}),
 		unary("gelu_tanh", graph.Gelu, graph.GeluAttr{Form: graph.ActGeluTanh}),
+		unary("gelu_new", graph.Gelu, graph.GeluAttr{Form: graph.ActGeluNew}),
 		unary("quick_gelu", graph.Gelu, graph.GeluAttr{Form: graph.ActQuickGelu}),
 		unary("silu", graph.Silu, nil),
 		{name("softmax"), []*tensor.Array{arr(1), arr(5, 3), arr(17, 16), arr(2, 3, 65), arr(3, 129), arr(2, 1300), arr(0, 7)},

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"math"
 	"slices"
 
 	"github.com/gesso-go/gesso/backend/cpu/vec"
@@ -431,15 +432,38 @@ func (b *composer) activation(act graph.Activation, x int16, d tensor.DType) int
 		r := b.unary((*vec.Funcs).GeluTanh, x, d)
 		b.ops[len(b.ops)-1].act = act
 		return r
+	case graph.ActGeluNew:
+		if !d.IsHalf() {
+			return b.unary((*vec.Funcs).GeluTanh, x, d)
+		}
+		return b.geluNew(x, d)
 	case graph.ActSilu:
 		return b.unary((*vec.Funcs).Silu, x, d)
 	case graph.ActQuickGelu: // three operations, each rounded
 		x = b.whole(x)
-		s := b.emit(micro{code: codeImm, imm: 1.702})
-		b.still[s] = true
-		return b.binary(graph.Mul, x, b.unary((*vec.Funcs).Sigmoid, b.binary(graph.Mul, x, s, d), d), d)
+		return b.binary(graph.Mul, x, b.unary((*vec.Funcs).Sigmoid, b.binary(graph.Mul, x, b.number(1.702), d), d), d)
 	}
 	return x
+}
+
+// number emits a constant.
+func (b *composer) number(v float32) int16 {
+	s := b.emit(micro{code: codeImm, imm: v})
+	b.still[s] = true
+	return s
+}
+
+// geluNew is graph.ActGeluNew in a half type.
+func (b *composer) geluNew(x int16, d tensor.DType) int16 {
+	x = b.whole(x)
+	square := d
+	if d == tensor.F16 {
+		square = tensor.F32
+	}
+	cube := b.binary(graph.Mul, b.binary(graph.Mul, x, x, square), x, d)
+	in := b.binary(graph.Add, x, b.binary(graph.Mul, cube, b.number(0.044715), d), d)
+	t := b.unary((*vec.Funcs).Tanh, b.binary(graph.Mul, in, b.number(math.Sqrt2/math.SqrtPi), d), d)
+	return b.binary(graph.Mul, b.binary(graph.Mul, x, b.number(0.5), d), b.binary(graph.Add, t, b.number(1), d), d)
 }
 
 // node emits one elementwise operation.

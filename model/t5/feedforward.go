@@ -25,12 +25,12 @@ type activation struct {
 }
 
 // feedForward reads feed_forward_proj: ACT or gated-ACT, by transformers' names.
-// Source: T5Config.__post_init__, which reads gated-gelu as the tanh form.
+// Source: T5Config.__post_init__, which reads gated-gelu as gelu_new.
 func (c *Config) feedForward() (a activation, gated bool, err error) {
 	name, gated := strings.CutPrefix(c.FeedForwardProj, "gated-")
 	switch {
 	case c.FeedForwardProj == "gated-gelu":
-		a.fused = graph.ActGeluTanh
+		a.fused = graph.ActGeluNew
 	case name == "relu":
 		a.then = func(x engine.Value) engine.Value { return x.Max(x.Engine().ConstScalar(x.DType(), 0)) }
 	case name == "tanh":

@@ -65,7 +65,7 @@ func (a *Attention) Forward(x engine.Value) engine.Value {
 		x := v[0]
 		b, h, w, c := x.Dim(0), x.Dim(1), x.Dim(2), x.Dim(3)
 		n := a.Norm.Forward(x, false).Reshape(b, h*w, c)
-		heads := func(l *nn.Linear) engine.Value { return nn.Heads(l.Forward(n), 1) } // (B, H·W, 1, C)
+		heads := func(l *nn.Linear) engine.Value { return nn.Heads(l.RoundFirst(n), 1) } // (B, H·W, 1, C)
 		o := engine.Attention(heads(&a.Q), heads(&a.K), heads(&a.V), engine.AttentionOptions{Scale: 1 / math.Sqrt(float64(c))})
 		o = a.Out.Forward(nn.Merge(o)).Reshape(b, h, w, c)
 		return []engine.Value{a.TapNCHW(o.Add(x))}
