@@ -475,3 +475,40 @@ func TestModelSettings(t *testing.T) {
 		t.Errorf("wrong settings: %v", err)
 	}
 }
+
+// CLIP reads as many tokens as its tokenizer was saved with; more than the model has positions for are refused.
+func TestCLIPLength(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(schnell)); err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(dir, "tokenizer", "tokenizer_config.json")
+	b, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := func(n string) {
+		t.Helper()
+		changed := strings.Replace(string(b), `"model_max_length": 77`, `"model_max_length": `+n, 1)
+		if err := os.WriteFile(config, []byte(changed), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("33")
+	p := load(t, dir, gesso.Options{})
+	r := request()
+	var ids *tensor.Array
+	r.Dump = func(name string, a *tensor.Array) {
+		if name == "text_encoder.call0.input_ids" {
+			ids = a
+		}
+	}
+	generate(t, p, r)
+	if ids.Shape[1] != 33 {
+		t.Errorf("%d tokens, want 33", ids.Shape[1])
+	}
+	set("78")
+	if _, err := gesso.Load(t.Context(), dir, gesso.Options{}); err == nil || !strings.Contains(err.Error(), "model_max_length is 78") {
+		t.Errorf("more tokens than positions: %v", err)
+	}
+}

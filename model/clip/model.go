@@ -24,7 +24,7 @@ type Config struct {
 	HiddenAct        string  `json:"hidden_act"`
 	LayerNormEps     float64 `json:"layer_norm_eps"`
 	ProjectionDim    int     `json:"projection_dim"`
-	EOS              *int64  `json:"eos_token_id"`
+	EOS              int64   `json:"eos_token_id"`
 	ModelType        string  `json:"model_type"`
 }
 
@@ -32,7 +32,7 @@ type Config struct {
 func Defaults() Config {
 	return Config{
 		VocabSize: 49408, HiddenSize: 512, IntermediateSize: 2048, Layers: 12, Heads: 8, MaxPositions: 77,
-		HiddenAct: "quick_gelu", LayerNormEps: 1e-5, ProjectionDim: 512,
+		HiddenAct: "quick_gelu", LayerNormEps: 1e-5, ProjectionDim: 512, EOS: 49407,
 	}
 }
 
@@ -63,9 +63,9 @@ func (c *Config) Validate() error {
 // largest token id instead.
 const legacyEOS = 2
 
-// PoolRow returns the row whose state is the pooled one: that of the first end token.
+// PoolRow returns the row whose state is the pooled one: that of the first end token, or without one the first.
 func (c *Config) PoolRow(ids []int64) int {
-	if c.EOS == nil || *c.EOS == legacyEOS {
+	if c.EOS == legacyEOS {
 		best := 0
 		for i, id := range ids {
 			if id > ids[best] {
@@ -75,7 +75,7 @@ func (c *Config) PoolRow(ids []int64) int {
 		return best
 	}
 	for i, id := range ids {
-		if id == *c.EOS {
+		if id == c.EOS {
 			return i
 		}
 	}

@@ -63,13 +63,18 @@ func shorten(s string) string {
 	return string(runes[:most]) + "…"
 }
 
-// clipLength is the number of tokens that CLIP reads, unless its position table is shorter.
-const clipLength = 77
+// clipLength is the number of tokens that CLIP reads: what its tokenizer was saved with, as in Diffusers.
+func (p *Pipeline) clipLength() int {
+	if n := p.tokenizer.MaxLength(); n > 0 {
+		return n
+	}
+	return min(77, p.clipConfig.MaxPositions)
+}
 
 // encodeCLIP returns the pooled states (P, D).
 func (r *run) encodeCLIP(texts []string) (*tensor.Array, error) {
 	p := r.p
-	length := min(clipLength, p.clipConfig.MaxPositions)
+	length := p.clipLength()
 	ids, err := r.tokens("text_encoder", r.calls.clip, texts, length, func(s string, n int) ([]int64, string, error) {
 		e, err := p.tokenizer.Encode(s, n)
 		return e.IDs, e.Truncated, err

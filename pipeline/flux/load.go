@@ -170,6 +170,9 @@ func (p *Pipeline) checkFit(f *pipeline.Folder) error {
 			return fmt.Errorf("%s: the tokenizer has ids up to %d but %s has a vocab_size of %d", f.Dir, c.tok-1, c.what, c.model)
 		}
 	}
+	if n, most := p.clipLength(), p.clipConfig.MaxPositions; n > most {
+		return fmt.Errorf("%s: the tokenizer's model_max_length is %d but text_encoder has max_position_embeddings %d", f.Dir, n, most)
+	}
 	return nil
 }
 
