@@ -136,3 +136,21 @@ func TestRefusedImages(t *testing.T) {
 		}
 	}
 }
+
+// The default guidance is that of Diffusers' pipeline: 3.5 from a prompt, 7 from a picture, with and without a mask.
+func TestDefaultGuidance(t *testing.T) {
+	p := load(t, dev, gesso.Options{})
+	r := request()
+	r.Guidance = nil
+	check := func(want float64) {
+		t.Helper()
+		if got := generate(t, p, r).Guidance; got != want {
+			t.Errorf("guidance %g, want %g", got, want)
+		}
+	}
+	check(3.5)
+	r.Image = picture(t)
+	check(7)
+	r.Mask = picture(t)
+	check(7)
+}

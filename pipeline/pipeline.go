@@ -84,7 +84,7 @@ type Request struct {
 
 	Height, Width     int      // pixels; default: Pipeline.DefaultSize
 	Steps             int      // default: 28
-	Guidance          *float64 // default: the pipeline's
+	Guidance          *float64 // default: the pipeline's, which may be another with a picture to start from
 	TrueCFGScale      float64  // above 1, with a negative prompt: classifier-free guidance by two evaluations a step
 	ImagesPerPrompt   int      // default: 1
 	MaxSequenceLength int      // tokens of the long text encoder; default: the pipeline's

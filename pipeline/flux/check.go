@@ -35,6 +35,9 @@ func (r *run) check() error {
 		return err
 	}
 	r.guidance = defaultGuidance
+	if q.Image != nil {
+		r.guidance = defaultGuidanceImage
+	}
 	for _, g := range []*float64{settings.Guidance, q.Guidance} {
 		if g != nil {
 			r.guidance = *g

@@ -13,12 +13,13 @@ import (
 	"github.com/gesso-go/gesso/tensor"
 )
 
-// Defaults of FluxPipeline.__call__.
+// Defaults of FluxPipeline.__call__, and of FluxImg2ImgPipeline's and FluxInpaintPipeline's where they differ.
 const (
-	defaultSteps     = 28
-	defaultGuidance  = 3.5
-	defaultMaxLength = 512
-	maxMaxLength     = 512
+	defaultSteps         = 28
+	defaultGuidance      = 3.5
+	defaultGuidanceImage = 7.0
+	defaultMaxLength     = 512
+	maxMaxLength         = 512
 )
 
 // run is one request on its way.
