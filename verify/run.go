@@ -261,16 +261,15 @@ func (c *Case) runFromStored(ctx context.Context, pipe *gesso.Pipeline, ref *wei
 	if rerr != nil {
 		return nil, rerr
 	}
-	if req.Image != nil {
+	if req.Image != nil && req.Mask == nil { // with a mask, given latents would be the noise outside of it too
 		req.Latents = half(c.stored(ref, "latents.initial"))
 	}
 	req.PromptEmbeds, req.PooledPromptEmbeds = half(c.stored(ref, "prompt_embeds")), half(c.stored(ref, "pooled_prompt_embeds"))
 	if req.PromptEmbeds == nil || req.PooledPromptEmbeds == nil {
 		return nil, errors.New("the case stores no prompt embeddings")
 	}
-	req.Prompts, req.Prompts2, req.ImagesPerPrompt = nil, nil, 1 // stored after they were repeated
+	req.Prompts, req.Prompts2, req.NegativePrompts, req.NegativePrompt2, req.ImagesPerPrompt = nil, nil, nil, nil, 1 // stored after they were repeated
 	if neg := half(c.stored(ref, "negative_prompt_embeds")); neg != nil {
-		req.NegativePrompts, req.NegativePrompt2 = nil, nil
 		req.NegativePromptEmbeds, req.NegativePooledPromptEmbeds = neg, half(c.stored(ref, "negative_pooled_prompt_embeds"))
 	}
 	var mask *tensor.Array
