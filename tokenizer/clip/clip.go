@@ -60,12 +60,10 @@ func LoadFS(folder fs.FS, o tokenizer.Options) (*Tokenizer, error) {
 		return nil, err
 	}
 	source := "tokenizer.json"
-	var declared []hf.Token
 	if file != nil {
 		if file.Model.Vocab == nil {
 			return nil, fmt.Errorf("tokenizer.json: want a byte-pair vocabulary (an object at /model/vocab), got a %s model", file.Model.Type)
 		}
-		declared = file.Added
 	} else {
 		source = "vocab.json and merges.txt"
 		file = new(hf.TokenizerJSON)
@@ -77,11 +75,11 @@ func LoadFS(folder fs.FS, o tokenizer.Options) (*Tokenizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", source, err)
 	}
-	config, err := hf.ReadConfig(folder, declared)
+	config, err := hf.ReadConfig(folder, file)
 	if err != nil {
 		return nil, err
 	}
-	return build(model, config, source, o)
+	return build(model, config, source, o.SpecialAsText || config.SplitSpecial)
 }
 
 func readVocab(folder fs.FS) ([]hf.Entry, []hf.Merge, error) {
@@ -107,20 +105,17 @@ var defaults = []hf.NamedToken{
 	{Role: "pad_token", Token: hf.Special("<|endoftext|>")},
 }
 
-func build(model *bpe.Model, config *hf.Config, source string, o tokenizer.Options) (*Tokenizer, error) {
-	for _, d := range defaults {
-		if _, ok := config.Named(d.Role); !ok {
-			config.Names = append(config.Names, d)
-		}
-	}
+func build(model *bpe.Model, config *hf.Config, source string, specialAsText bool) (*Tokenizer, error) {
+	config.Default(defaults)
 	lookup := func(token string) (int64, bool) {
 		id, ok := model.ID(token)
 		return int64(id), ok
 	}
-	set, err := added.New(config, nil, lookup, model.Top(), normalize, o.SpecialAsText)
-	if err != nil {
-		return nil, err
+	extra := config.Extra
+	if extra == nil {
+		extra = config.Additional
 	}
+	set := added.New(config, extra, lookup, model.Len(), normalize, specialAsText)
 	t := &Tokenizer{model: model, added: set, maxLength: config.MaxLength}
 	special := map[string]int64{}
 	for _, n := range config.Names {
@@ -204,4 +199,4 @@ func (t *Tokenizer) Decode(ids []int64) string {
 func (t *Tokenizer) MaxLength() int { return t.maxLength }
 
 // VocabSize implements tokenizer.Tokenizer.
-func (t *Tokenizer) VocabSize() int { return t.added.Top() }
+func (t *Tokenizer) VocabSize() int { return max(t.model.Top(), t.added.Top()) }

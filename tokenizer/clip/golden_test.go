@@ -3,6 +3,7 @@ package clip
 import (
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/fstest"
 
@@ -83,6 +84,29 @@ func TestOtherSettingsGoldens(t *testing.T) {
 		if got := second.Decode(l.Tokenizer2); got != l.Decoded {
 			t.Errorf("Decode of %+q = %+q, want %+q", l.Text, got, l.Decoded)
 		}
+	}
+}
+
+// Random settings, and texts full of the tokens that they name.
+func TestSettingsGoldens(t *testing.T) {
+	for i, l := range goldentest.Lines[goldentest.Settings](t, "testdata/settings.jsonl.gz") {
+		t.Run(strconv.Itoa(i+1), func(t *testing.T) {
+			folder := goldentest.Dir(t, "testdata/tokenizer", "tokenizer.json.gz")
+			if l.Files["tokenizer.json"] == nil {
+				folder = goldentest.Dir(t, "testdata/tokenizer", "vocab.json", "merges.txt")
+			}
+			l.Apply(t, folder)
+			tok := load(t, folder, tokenizer.Options{})
+			for i, text := range l.Texts {
+				check(t, tok, text, 0, l.IDs[i][0])
+				check(t, tok, text, l.Length, l.IDs[i][1])
+			}
+			if t.Failed() {
+				for name, file := range l.Files {
+					t.Logf("%s: %s", name, file)
+				}
+			}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/fstest"
 
@@ -73,6 +74,29 @@ func TestSmallVocabularyGoldens(t *testing.T) {
 				check(t, tok, l.Text, 0, l.JSON)
 				if got := tok.model.normalize(l.Text); got != l.Normalized {
 					t.Errorf("normalize(%+q) = %+q, want %+q", l.Text, got, l.Normalized)
+				}
+			}
+		})
+	}
+}
+
+// Random settings, and texts full of the tokens that they name.
+func TestSettingsGoldens(t *testing.T) {
+	for i, l := range goldentest.Lines[goldentest.Settings](t, "testdata/settings.jsonl.gz") {
+		t.Run(strconv.Itoa(i+1), func(t *testing.T) {
+			folder := goldentest.Dir(t, "testdata", "tokenizer.json.gz")
+			if l.Files["tokenizer.json"] == nil {
+				folder = goldentest.Dir(t, "testdata", "spiece.model.gz")
+			}
+			l.Apply(t, folder)
+			tok := load(t, folder, tokenizer.Options{})
+			for i, text := range l.Texts {
+				check(t, tok, text, 0, l.IDs[i][0])
+				check(t, tok, text, l.Length, l.IDs[i][1])
+			}
+			if t.Failed() {
+				for name, file := range l.Files {
+					t.Logf("%s: %s", name, file)
 				}
 			}
 		})

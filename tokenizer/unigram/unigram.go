@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/gesso-go/gesso/tokenizer"
@@ -66,14 +67,13 @@ func LoadFS(folder fs.FS, o tokenizer.Options) (*Tokenizer, error) {
 		return nil, err
 	}
 	v := vocabulary{source: "tokenizer.json"}
-	var declared []hf.Token
 	if file != nil {
 		if file.Model.Pieces == nil {
 			return nil, fmt.Errorf("tokenizer.json: want a unigram vocabulary (a list at /model/vocab), got a %s model", file.Model.Type)
 		}
-		v.pieces, v.charsmap, declared = file.Model.Pieces, file.Charsmap, file.Added
+		v.pieces, v.charsmap = file.Model.Pieces, file.Charsmap
 	}
-	config, err := hf.ReadConfig(folder, declared)
+	config, err := hf.ReadConfig(folder, file)
 	if err != nil {
 		return nil, err
 	}
@@ -136,22 +136,8 @@ func build(v vocabulary, config *hf.Config, extraIDs int, o tokenizer.Options) (
 			return nil, fmt.Errorf("%s: precompiled_charsmap: %w", v.source, err)
 		}
 	}
-	for _, d := range defaults {
-		if _, ok := config.Named(d.Role); !ok {
-			config.Names = append(config.Names, d)
-		}
-	}
-	var extra []hf.Token
-	if len(config.Extra) == 0 {
-		extra = v.symbols
-		for i := range extraIDs {
-			extra = append(extra, hf.Special(extraID(i)))
-		}
-	}
-	set, err := added.New(config, extra, m.id, len(v.pieces), m.normalize, o.SpecialAsText)
-	if err != nil {
-		return nil, err
-	}
+	config.Default(defaults)
+	set := added.New(config, extraTokens(v, config, extraIDs), m.id, len(v.pieces), m.normalize, o.SpecialAsText || config.SplitSpecial)
 	if o.SpecialAsText {
 		m.hide(func(piece string) bool { _, special := set.ID(piece); return special })
 	}
@@ -162,6 +148,25 @@ func build(v vocabulary, config *hf.Config, extraIDs int, o tokenizer.Options) (
 	t.frame = frame.Frame{After: []int64{end}, PadLeft: config.PadLeft, TruncateLeft: config.TruncateLeft}
 	t.frame.Pad, _ = set.ID(pad.Content)
 	return t, nil
+}
+
+// extraTokens are the tokens without a role: those that the settings list, or else T5Tokenizer's, the symbols of the
+// SentencePiece model and <extra_id_N>.
+func extraTokens(v vocabulary, config *hf.Config, extraIDs int) []hf.Token {
+	if config.Extra != nil {
+		return config.Extra
+	}
+	extra := v.symbols
+	if v.symbols == nil {
+		extra = config.Additional
+	}
+	if slices.ContainsFunc(extra, func(t hf.Token) bool { return strings.Contains(t.Content, "<extra_id_") }) {
+		return extra
+	}
+	for i := range extraIDs {
+		extra = append(extra, hf.Special(extraID(i)))
+	}
+	return extra
 }
 
 // Encode implements tokenizer.Tokenizer.

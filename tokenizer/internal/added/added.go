@@ -4,7 +4,6 @@
 package added
 
 import (
-	"fmt"
 	"unicode"
 	"unicode/utf8"
 
@@ -21,7 +20,7 @@ type Set struct {
 	normalized trie // tokens to find in the normalised text, themselves normalised
 	content    map[int64]string
 	ids        map[string]int64
-	next       int64
+	top        int64
 }
 
 // Segment is a stretch of text: an added token, or normalised text for the model.
@@ -31,36 +30,45 @@ type Segment struct {
 }
 
 // New registers the tokens of a configuration: those with an id, those with a role, and extra ones, in this order, as
-// Transformers does. A token of the vocabulary keeps its id there (lookup tells it); any other gets the next free one,
-// which must be the id that the configuration gives, if it gives any. vocabSize is the size of the model's vocabulary.
+// Transformers does. A token of the vocabulary keeps its id there (lookup tells it); any other gets the next free one. The
+// ids of the configuration only say in which order. Of a token that has several roles the last one's flags count.
+// vocabSize is the number of tokens in the model's vocabulary.
 //
 // With specialAsText, tokens marked as special are never matched.
-func New(c *hf.Config, extra []hf.Token, lookup func(string) (int64, bool), vocabSize int, normalize Normalizer, specialAsText bool) (*Set, error) {
-	s := &Set{normalize: normalize, content: map[int64]string{}, ids: map[string]int64{}, next: int64(vocabSize)}
-	tokens := append([]hf.Token(nil), c.Added...)
+func New(c *hf.Config, extra []hf.Token, lookup func(string) (int64, bool), vocabSize int, normalize Normalizer, specialAsText bool) *Set {
+	s := &Set{normalize: normalize, content: map[int64]string{}, ids: map[string]int64{}, top: int64(vocabSize)}
+	named := map[string]bool{}
+	var later []hf.Token
 	for _, n := range c.Names {
-		tokens = append(tokens, n.Token)
+		named[n.Token.Content] = true
+		later = append(later, n.Token)
 	}
-	tokens = append(append(tokens, c.Extra...), extra...)
-	for _, t := range tokens {
+	var tokens []hf.Token
+	place := map[string]int{} // in tokens
+	register := func(t hf.Token) {
 		if t.Content == "" {
-			continue
+			return
 		}
-		if _, known := s.ids[t.Content]; known {
-			continue
+		t.Special = t.Special || named[t.Content]
+		if at, known := place[t.Content]; known {
+			t.Special = t.Special || tokens[at].Special
+			tokens[at] = t
+			return
 		}
-		id, ok := lookup(t.Content)
-		if !ok {
-			id = s.next
-			s.next++
+		place[t.Content] = len(tokens)
+		tokens = append(tokens, t)
+	}
+	for _, t := range c.Added {
+		register(t)
+	}
+	withID := len(tokens)
+	for _, t := range append(later, extra...) {
+		if at, known := place[t.Content]; !known || at >= withID {
+			register(t)
 		}
-		if t.ID >= 0 && int64(t.ID) != id {
-			if ok {
-				return nil, fmt.Errorf("added token %q has id %d, but %d in the vocabulary", t.Content, t.ID, id)
-			}
-			return nil, fmt.Errorf("added token %q: id %d is out of range: want %d, the next after the vocabulary", t.Content, t.ID, id)
-		}
-		s.ids[t.Content], s.content[id] = id, t.Content
+	}
+	for _, t := range tokens {
+		id := s.take(t.Content, lookup)
 		switch {
 		case specialAsText && t.Special:
 		case t.Normalized:
@@ -69,7 +77,18 @@ func New(c *hf.Config, extra []hf.Token, lookup func(string) (int64, bool), voca
 			s.raw.add(t.Content, t, id)
 		}
 	}
-	return s, nil
+	return s
+}
+
+// take gives a token its id.
+func (s *Set) take(content string, lookup func(string) (int64, bool)) int64 {
+	id, ok := lookup(content)
+	if !ok {
+		id = s.top
+	}
+	s.ids[content], s.content[id] = id, content
+	s.top = max(s.top, id+1)
+	return id
 }
 
 // ID gives the id of an added token.
@@ -84,8 +103,8 @@ func (s *Set) Content(id int64) (string, bool) {
 	return content, ok
 }
 
-// Top is the largest id plus one, of the vocabulary and the added tokens.
-func (s *Set) Top() int { return int(s.next) }
+// Top is the largest id of the added tokens plus one, at least the size of the vocabulary.
+func (s *Set) Top() int { return int(s.top) }
 
 // Split cuts text, which must be valid UTF-8, into added tokens and normalised text.
 func (s *Set) Split(text string) []Segment {
@@ -124,12 +143,13 @@ func (t *trie) split(out []Segment, text string) []Segment {
 		if found.RStrip {
 			stop += leadingSpace(text[stop:])
 		}
-		start = max(start, from) // an earlier token may have eaten the space already
+		// The token before may have eaten space that this one starts with, or is.
+		start = min(max(start, from), stop)
 		if from < start {
 			out = append(out, Segment{text[from:start], -1})
 		}
 		out = append(out, Segment{text[start:stop], found.id})
-		from, at = stop, max(at, stop)
+		from = stop
 	}
 	if from < len(text) {
 		out = append(out, Segment{text[from:], -1})

@@ -15,11 +15,7 @@ func set(t *testing.T, asText bool, tokens ...hf.Token) *Set {
 	for i := range tokens {
 		tokens[i].ID = -1
 	}
-	s, err := New(&hf.Config{Extra: tokens}, nil, none, 100, strings.ToLower, asText)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return New(&hf.Config{}, tokens, none, 100, strings.ToLower, asText)
 }
 
 func TestSplit(t *testing.T) {
@@ -42,7 +38,7 @@ func TestSplit(t *testing.T) {
 			[]Segment{text("a"), {" \u3000<x>\n ", 100}, text("b"), {"<x> ", 100}, {"<x>", 100}}},
 		"single word": {[]hf.Token{{Content: "cat", SingleWord: true}}, "cat cats éacat (cat)",
 			[]Segment{{"cat", 100}, text(" cats éacat ("), {"cat", 100}, text(")")}},
-		"of two the first": {[]hf.Token{{Content: "<x>"}, {Content: "<x>", LStrip: true}}, " <x>", []Segment{text(" "), {"<x>", 100}}},
+		"of two the last": {[]hf.Token{{Content: "<x>"}, {Content: "<x>", LStrip: true}}, " <x>", []Segment{{" <x>", 100}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := set(t, false, c.tokens...).Split(c.text); !slices.Equal(got, c.want) {
@@ -62,19 +58,30 @@ func TestSpecialAsText(t *testing.T) {
 	}
 }
 
-// Tokens come from three places; one that the vocabulary has keeps its id, others get the next.
+// A token that the configuration gives an id keeps its flags, whatever role it has besides; only it becomes special.
+func TestFlags(t *testing.T) {
+	c := &hf.Config{
+		Added: []hf.Token{{Content: "<x>", LStrip: true}},
+		Names: []hf.NamedToken{{Role: "pad_token", Token: hf.Special("<x>")}},
+	}
+	extra := []hf.Token{{Content: "<x>", RStrip: true}}
+	if got, want := New(c, extra, none, 100, strings.ToLower, false).Split(" <x> "), []Segment{{" <x>", 100}, {" ", -1}}; !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got, want := New(c, nil, none, 100, strings.ToLower, true).Split("<x>"), []Segment{{"<x>", -1}}; !slices.Equal(got, want) {
+		t.Errorf("special tokens as text: got %+v, want %+v", got, want)
+	}
+}
+
+// Tokens come from three places; one that the vocabulary has keeps its id, others get the next, whatever the configuration says.
 func TestIDs(t *testing.T) {
 	c := &hf.Config{
-		Added: []hf.Token{{Content: "a", ID: 7}, {Content: "new", ID: 10}},
+		Added: []hf.Token{{Content: "a", ID: 8}, {Content: "new", ID: 20}},
 		Names: []hf.NamedToken{{Role: "pad_token", Token: hf.Special("pad")}},
-		Extra: []hf.Token{hf.Special("more"), hf.Special("a")},
 	}
 	lookup := func(s string) (int64, bool) { return 7, s == "a" }
-	s, err := New(c, []hf.Token{hf.Special("last")}, lookup, 10, strings.ToLower, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for content, want := range map[string]int64{"a": 7, "new": 10, "pad": 11, "more": 12, "last": 13} {
+	s := New(c, []hf.Token{hf.Special("more"), hf.Special("a")}, lookup, 10, strings.ToLower, false)
+	for content, want := range map[string]int64{"a": 7, "new": 10, "pad": 11, "more": 12} {
 		if got, ok := s.ID(content); got != want || !ok {
 			t.Errorf("ID(%s) = %d, %v, want %d", content, got, ok, want)
 		}
@@ -82,7 +89,7 @@ func TestIDs(t *testing.T) {
 			t.Errorf("Content(%d) = %q, %v, want %q", want, got, ok, content)
 		}
 	}
-	if s.Top() != 14 {
-		t.Errorf("Top = %d, want 14", s.Top())
+	if s.Top() != 13 {
+		t.Errorf("Top = %d, want 13", s.Top())
 	}
 }

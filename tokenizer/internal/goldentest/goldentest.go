@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,6 +59,35 @@ func Folder(t testing.TB, files map[string]string) fstest.MapFS {
 		folder[name] = &fstest.MapFile{Data: File(t, path)}
 	}
 	return folder
+}
+
+// Settings is one line of settings.jsonl.gz: the settings files of a tokenizer and what Transformers makes of some texts
+// with them; see ../../testdata/make_settings.py.
+type Settings struct {
+	Files  map[string]map[string]json.RawMessage // of tokenizer.json only the keys to replace
+	Length int
+	Texts  []string
+	IDs    [][2][]int64 // for each text: all ids, and those cut or padded to Length
+}
+
+// Apply puts the files into a folder, where a tokenizer.json is there already.
+func (s *Settings) Apply(t testing.TB, folder fstest.MapFS) {
+	t.Helper()
+	for name, content := range s.Files {
+		if name == "tokenizer.json" {
+			whole := map[string]json.RawMessage{}
+			if err := json.Unmarshal(folder[name].Data, &whole); err != nil {
+				t.Fatal(err)
+			}
+			maps.Copy(whole, content)
+			content = whole
+		}
+		data, err := json.Marshal(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder[name] = &fstest.MapFile{Data: data}
+	}
 }
 
 // Dir is the files of a folder on disk, those that match one of the patterns.

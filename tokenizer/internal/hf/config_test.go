@@ -63,7 +63,7 @@ func TestAddedTokensDecoderCountsAlone(t *testing.T) {
 		"special_tokens_map.json": `{"pad_token": "b"}`,
 		"added_tokens.json":       `{"c": 6}`,
 	}
-	tokenizerJSON := []Token{{Content: "d", ID: 7}}
+	tokenizerJSON := &TokenizerJSON{Added: []Token{{Content: "d", ID: 7}}}
 	c, err := ReadConfig(folder(files), tokenizerJSON)
 	if err != nil {
 		t.Fatal(err)

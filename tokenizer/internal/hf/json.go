@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strconv"
 
 	"github.com/gesso-go/gesso/internal/jsonwords"
@@ -20,16 +21,45 @@ const maxID = 1<<24 - 1
 // maxExtraIDs bounds extra_ids for the same reason; T5 has 100.
 const maxExtraIDs = 1<<16 - 1
 
-// readJSON decodes a small optional file; v stays as it is where the file is absent.
-func readJSON(folder fs.FS, name string, v any) error {
+// member is a key of an object with its value.
+type member struct {
+	name  string
+	value jsontext.Value
+}
+
+// readMembers decodes a small optional file that holds an object, and gives its members in their order; v stays as it is
+// where the file is absent.
+func readMembers(folder fs.FS, name string, v any) ([]member, error) {
 	data, err := ReadOptional(folder, name)
 	if err != nil || data == nil {
+		return nil, err
+	}
+	if err = json.Unmarshal(data, v); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, jsonError(err))
+	}
+	list, err := members(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return list, nil
+}
+
+// members takes an object apart.
+func members(object jsontext.Value) ([]member, error) {
+	var list []member
+	s := newScanner(object)
+	if s.PeekKind() == 'n' {
+		return nil, nil
+	}
+	err := s.object(func(key string) error {
+		value, err := s.ReadValue()
+		list = append(list, member{key, slices.Clone(value)})
 		return err
+	})
+	if err != nil {
+		return nil, jsonError(err)
 	}
-	if err := json.Unmarshal(data, v); err != nil {
-		return fmt.Errorf("%s: %w", name, jsonError(err))
-	}
-	return nil
+	return list, nil
 }
 
 // jsonError says in one line at which key a document is broken.

@@ -18,7 +18,7 @@ func TestWrongValues(t *testing.T) {
 			Number *int     `json:"number"`
 			Flag   bool     `json:"flag"`
 		}
-		err := readJSON(fstest.MapFS{"f.json": {Data: []byte(text)}}, "f.json", &v)
+		_, err := readMembers(fstest.MapFS{"f.json": {Data: []byte(text)}}, "f.json", &v)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}

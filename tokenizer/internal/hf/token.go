@@ -40,7 +40,6 @@ func (t *TokenOrName) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		if err := json.UnmarshalDecode(dec, &t.Token); err != nil {
 			return err
 		}
-		t.Special = true
 	case 'n':
 		return dec.SkipValue()
 	default:

@@ -12,9 +12,11 @@ import (
 // TokenizerJSON is the part of tokenizer.json that tokenizers here use. Its normaliser and pre-tokeniser are not
 // among it: Transformers' classes bring their own, and so do the packages that call this one.
 type TokenizerJSON struct {
-	Added    []Token
-	Charsmap []byte // the first Precompiled normaliser's table, nil if there is none
-	Model    Model
+	Added        []Token
+	Charsmap     []byte // the first Precompiled normaliser's table, nil if there is none
+	Model        Model
+	PadLeft      bool // the padding section has the direction "Left"
+	TruncateLeft bool // the truncation section has it
 }
 
 // Model is the vocabulary of tokenizer.json: Vocab and Merges for byte-pair encoding, Pieces for a unigram model.
@@ -67,6 +69,10 @@ func ParseTokenizerJSON(data []byte) (*TokenizerJSON, error) {
 			return t.normalizer(s)
 		case "model":
 			return t.Model.read(s)
+		case "padding":
+			return s.direction(&t.PadLeft)
+		case "truncation":
+			return s.direction(&t.TruncateLeft)
 		}
 		return s.SkipValue()
 	})
@@ -80,6 +86,21 @@ func ParseTokenizerJSON(data []byte) (*TokenizerJSON, error) {
 		return nil, fmt.Errorf("want a vocabulary at /model/vocab, got none")
 	}
 	return t, nil
+}
+
+// direction reads the side of a padding or truncation section, which may be null.
+func (s scanner) direction(left *bool) error {
+	if s.PeekKind() == 'n' {
+		return s.SkipValue()
+	}
+	return s.object(func(key string) error {
+		if key != "direction" {
+			return s.SkipValue()
+		}
+		side, err := s.str()
+		*left = side == "Left"
+		return err
+	})
 }
 
 func (t *TokenizerJSON) added(s scanner) error {
