@@ -27,15 +27,15 @@ var codecs = []struct {
 	orientation func(b []byte) int
 }{
 	{"PNG", func(b []byte) bool { return bytes.HasPrefix(b, []byte(pngSignature)) }, png.DecodeConfig, png.Decode, pngOrientation},
-	{"JPEG", func(b []byte) bool { return bytes.HasPrefix(b, []byte("\xff\xd8\xff")) }, jpeg.DecodeConfig, jpeg.Decode, jpegOrientation},
+	{"JPEG", func(b []byte) bool { return bytes.HasPrefix(b, []byte("\xff\xd8\xff")) }, jpeg.DecodeConfig, decodeJPEG, jpegOrientation},
 	{"WebP", func(b []byte) bool {
 		return len(b) >= 12 && string(b[:4]) == "RIFF" && string(b[8:12]) == "WEBP"
-	}, webp.DecodeConfig, webp.Decode, webpOrientation},
+	}, webp.DecodeConfig, decodeWebP, webpOrientation},
 }
 
 // Read reads a PNG, JPEG or WebP picture, turned upright where its Exif data says how it was held, as Diffusers'
-// load_image does. Take [Pixels] and [Floats] of the result for a model. JPEG and WebP decoders differ by a few levels
-// from one library to another.
+// load_image does. Take [Pixels] and [Floats] of the result for a model. WebP gives the levels that Pillow reads; JPEG
+// decoders differ by up to three from one library to another.
 func Read(r io.Reader, l Limits) (image.Image, error) {
 	if l.Pixels == 0 {
 		l.Pixels = 1 << 26
