@@ -1,5 +1,5 @@
 // Package conv computes 2-D convolutions on the CPU as a matrix product whose left operand, the patches, is made on the
-// fly and never stored.
+// fly and never stored: most are read in the image, where they lie.
 //
 // Images are NHWC, weights OIHW as checkpoints store them. The result is the matrix [N·OH·OW, O], handed out by rows (one
 // output pixel each, all channels) through a [gemm.Emit]; where there are at most [FewOutputs] channels, acc may be several

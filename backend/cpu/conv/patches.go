@@ -62,3 +62,28 @@ func (s *patches) Fill(dst *gemm.Block, row, rows, k, n int) {
 		}
 	}
 }
+
+// Pieces finds the columns k to k+n of the given rows in the image: of pixels that are neighbours on a line of the result and
+// whose patches lie inside of the image.
+func (s *patches) Pieces(dst []gemm.Piece, row, rows, k, n int) (pieces []gemm.Piece, stride int) {
+	p := s.p
+	size := p.X.DType.Size()
+	sy, sx := max(p.StrideY, 1), max(p.StrideX, 1)
+	taps, line := p.KW*p.C, p.W*p.C
+	ox := row % s.ow
+	oy := row / s.ow % s.oh
+	x0, x1 := ox*sx-p.Pad.Left, (ox+rows-1)*sx-p.Pad.Left+p.KW // of the first and past the last patch
+	y0 := oy*sy - p.Pad.Top + k/taps
+	y1 := oy*sy - p.Pad.Top + (k+n-1)/taps
+	if ox+rows > s.ow || x0 < 0 || x1 > p.W || y0 < 0 || y1 >= p.H || taps*size%4 != 0 {
+		return nil, 0
+	}
+	at := (row/s.ow/s.oh*p.H+y0)*line + x0*p.C
+	for e := k % taps; n > 0; e = 0 {
+		m := min(n, taps-e)
+		dst = append(dst, gemm.Piece{First: &p.X.Data[(at+e)*size], N: m})
+		n -= m
+		at += line
+	}
+	return dst, sx * p.C * size
+}

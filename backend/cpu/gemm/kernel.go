@@ -20,9 +20,12 @@ type kernel struct {
 	cols  int    // width of a panel and of a tile; two vectors where there is a vec
 	tiles []tile // tallest first, the last of one row; or
 	panel panel
-	block blocking
-	vec   *vectorOps
-	pays  func() bool // whether it is worth while on this processor; nil means yes
+	// pieces is the tallest tile for rows of A that consist of n pieces, each of so many words; nil where there is none. Where
+	// next is nil it fetches the rows after its own.
+	pieces func(p *Piece, n int, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
+	block  blocking
+	vec    *vectorOps
+	pays   func() bool // whether it is worth while on this processor; nil means yes
 }
 
 // panel computes any number of rows, 32 columns wide; kw is a multiple of 16. Its arguments are as those of a tile.

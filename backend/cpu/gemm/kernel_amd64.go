@@ -18,9 +18,10 @@ var kernels = []kernel{
 	},
 	{
 		name: "avx512 bf16", level: isa.AVX512BF16, kind: wordBF16, cols: 32,
-		tiles: tilesBF16_512,
-		block: blocking{rows: 120, cols: 512, words: 1024},
-		vec:   vector512, pays: BF16Pays,
+		tiles:  tilesBF16_512,
+		pieces: tileBF16x12Pieces_512,
+		block:  blocking{rows: 120, cols: 512, words: 1024},
+		vec:    vector512, pays: BF16Pays,
 	},
 	{
 		name: "avx512 bf16 widened", level: isa.AVX512, kind: wordBF16, wide: true, cols: 32,
@@ -30,9 +31,10 @@ var kernels = []kernel{
 	},
 	{
 		name: "avx512 f32", level: isa.AVX512, cols: 32,
-		tiles: tilesF32_512,
-		block: blocking{rows: 120, cols: 512, words: 1024},
-		vec:   vector512,
+		tiles:  tilesF32_512,
+		pieces: tileF32x12Pieces_512,
+		block:  blocking{rows: 120, cols: 512, words: 1024},
+		vec:    vector512,
 	},
 	{
 		name: "avx2 bf16 widened", level: isa.AVX2, kind: wordBF16, wide: true, cols: 16,
@@ -42,9 +44,10 @@ var kernels = []kernel{
 	},
 	{
 		name: "avx2 f32", level: isa.AVX2, cols: 16,
-		tiles: tilesF32_256,
-		block: blocking{rows: 240, cols: 512, words: 256},
-		vec:   vector256,
+		tiles:  tilesF32_256,
+		pieces: tileF32x6Pieces_256,
+		block:  blocking{rows: 240, cols: 512, words: 256},
+		vec:    vector256,
 	},
 	portable,
 	{

@@ -14,7 +14,8 @@ import (
 //
 // Panels come packed (Packed), are packed by the worker (one block of rows only), or else are packed once, by all workers,
 // for a strip of columns. Where there are several blocks of columns, A is packed once as well, by all workers, for a strip
-// of rows; else each worker packs the piece that it needs.
+// of rows; else each worker packs the piece that it needs. Rows of a Direct source are read where they lie, and a worker packs
+// the rest of them.
 type run struct {
 	p    Problem
 	k    *kernel
@@ -23,6 +24,8 @@ type run struct {
 	words                         int // of K
 	rowBlock, colBlock, wordBlock int
 	oneRow                        bool // one block of rows
+
+	direct Direct // the source, where tiles read its rows in place
 
 	strip, stripCols int      // the strip of columns
 	panels           []uint32 // packed panels of the strip, each [words of K][cols]; nil: pack while computing
@@ -46,6 +49,7 @@ type scratch struct {
 	panel  []uint32
 	c      []uint32
 	row    []uint32 // int8: a row as float32
+	direct directBlock
 }
 
 const (
@@ -78,9 +82,11 @@ func newRun(k *kernel, p *Problem, workers int) *run {
 }
 
 func (r *run) free() {
-	r.p, r.emit, r.panels, r.a = Problem{}, nil, nil, nil
+	r.p, r.emit, r.panels, r.a, r.direct = Problem{}, nil, nil, nil, nil
 	for i := range r.workers {
 		r.workers[i].a = Block{}
+		clear(r.workers[i].direct.tiles)
+		clear(r.workers[i].direct.pieces)
 	}
 	runs.Put(r)
 }
@@ -115,6 +121,9 @@ func (r *run) do(pool *par.Pool) error {
 	r.rowBlock = split(p.M, k.block.rows, k.rowUnit())
 	r.colBlock = split(p.N, k.block.cols, k.cols)
 	r.oneRow = p.M <= r.rowBlock
+	if !r.oneRow && r.words > 0 {
+		r.direct = k.direct(p)
+	}
 	if r.oneRow {
 		// Few rows: the work is divided by columns.
 		r.colBlock = split(p.N, max(k.cols, min(k.block.cols, (p.N+4*workers-1)/(4*workers))), k.cols)
@@ -146,7 +155,7 @@ func (r *run) do(pool *par.Pool) error {
 func (r *run) rowStrips(pool *par.Pool) {
 	p, k := &r.p, r.k
 	r.row, r.rows, r.a = 0, p.M, nil
-	share := k.kind == wordI8 || r.stripCols > r.colBlock && r.words > 0
+	share := k.kind == wordI8 || r.stripCols > r.colBlock && r.words > 0 && r.direct == nil
 	if share {
 		r.rows = split(p.M, max(r.rowBlock, stripA/max(k.wordsA(r.words), 1)), r.rowBlock)
 	}
@@ -222,13 +231,24 @@ func (r *run) block(worker, m0, m, n0, n int) {
 		}
 	} else {
 		for w := 0; w < r.words; w += r.wordBlock {
-			a := r.blockA(worker, m0, m, w, true)
+			var a []uint32
+			var tiles []directTile
+			if r.direct != nil {
+				tiles = r.place(worker, m0, m, w)
+			} else {
+				a = r.blockA(worker, m0, m, w, true)
+			}
 			for j := 0; j < n; j += k.cols {
 				var next []uint32
 				if r.panels != nil && j+k.cols < n {
 					next = r.panelB(s, n0+j+k.cols, w)[:min(r.wordBlock, r.words-w)*k.cols]
 				}
-				r.panel(c[j:], ldc, a, r.panelB(s, n0+j, w), next, m, w, r.a != nil && j == 0)
+				b := r.panelB(s, n0+j, w)
+				if r.direct != nil {
+					r.directPanel(c[j:], ldc, tiles, b, next, w, j == 0)
+				} else {
+					r.panel(c[j:], ldc, a, b, next, m, w, r.a != nil && j == 0)
+				}
 			}
 		}
 	}

@@ -75,6 +75,9 @@ func tileI8x2_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uin
 //go:noescape
 func tileI8x1_256(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
 
+//go:noescape
+func tileF32x6Pieces_256(p *Piece, n int, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
+
 var tilesF32_512 = []tile{
 	{12, false, tileF32x12_512},
 	{11, false, tileF32x11_512},
@@ -278,3 +281,9 @@ func tileI8x2_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uin
 
 //go:noescape
 func tileI8x1_512(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
+
+//go:noescape
+func tileF32x12Pieces_512(p *Piece, n int, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)
+
+//go:noescape
+func tileBF16x12Pieces_512(p *Piece, n int, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)

@@ -48,12 +48,25 @@ type goTile struct {
 	table, name string
 	rows        int
 	streams     bool
+	pieces      bool // of rows of A that come in pieces: no table's
 }
 
-// goTables writes the tables of tiles that lie together, and the tiles' declarations.
+func (t goTile) signature() string {
+	of := "kw int, a *uint32"
+	if t.pieces {
+		of = "p *Piece, n int"
+	}
+	return "(" + of + ", lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)"
+}
+
+// goTables writes the tables of tiles that lie together, and the declarations of all tiles.
 func goTables(tiles []goTile) string {
 	var tables, functions strings.Builder
 	for i, t := range tiles {
+		fmt.Fprintf(&functions, "\n//go:noescape\nfunc %s%s\n", t.name, t.signature())
+		if t.pieces {
+			continue
+		}
 		if i == 0 || tiles[i-1].table != t.table {
 			fmt.Fprintf(&tables, "\nvar %s = []tile{\n", t.table)
 		}
@@ -61,12 +74,9 @@ func goTables(tiles []goTile) string {
 		if i == len(tiles)-1 || tiles[i+1].table != t.table {
 			tables.WriteString("}\n")
 		}
-		fmt.Fprintf(&functions, "\n//go:noescape\nfunc %s%s\n", t.name, tileSignature)
 	}
 	return tables.String() + functions.String()
 }
-
-const tileSignature = "(kw int, a *uint32, lda uintptr, b *uint32, c *float32, ldc uintptr, acc int, next *uint32)"
 
 // asm collects the text of one assembly file, and its tiles.
 type asm struct {
@@ -75,10 +85,10 @@ type asm struct {
 }
 
 // tile begins a tile.
-func (a *asm) tile(table, name string, rows int, streams bool) {
-	a.tiles = append(a.tiles, goTile{table, name, rows, streams})
-	a.printf("\n// func %s%s\n", name, tileSignature)
-	a.printf("TEXT ·%s(SB), NOSPLIT, $0-64\n", name)
+func (a *asm) tile(t goTile) {
+	a.tiles = append(a.tiles, t)
+	a.printf("\n// func %s%s\n", t.name, t.signature())
+	a.printf("TEXT ·%s(SB), NOSPLIT, $0-64\n", t.name)
 }
 
 func (a *asm) printf(format string, args ...any) { fmt.Fprintf(a, format, args...) }

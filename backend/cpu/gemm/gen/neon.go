@@ -11,8 +11,7 @@ func tilesNEON(a *asm) {
 
 // Registers: sums 0 to 15, B 16 to 19, A from 20 on, one for each row.
 func tileNEON(a *asm, rows int) {
-	name := sprintf("tileF32x%d_neon", rows)
-	a.tile("tilesF32_neon", name, rows, rows <= tallestNEON/2)
+	a.tile(goTile{table: "tilesF32_neon", name: sprintf("tileF32x%d_neon", rows), rows: rows, streams: rows <= tallestNEON/2})
 	for i, p := range []string{"kw", "a", "lda", "b", "c", "ldc", "acc"} {
 		a.op("MOVD %s+%d(FP), R%d", p, 8*i, i)
 	}

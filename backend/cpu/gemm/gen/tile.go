@@ -39,6 +39,13 @@ func tiles512(a *asm) {
 			tile(a, t)
 		}
 	}
+	for _, t := range []tileSpec{
+		{name: "tileF32x%dPieces_512", fma: f32},
+		{name: "tileBF16x%dPieces_512", fma: vdpbf16ps},
+	} {
+		t.rows, t.tallest, t.reg, t.width, t.regs, t.pieces = 12, 12, "Z", 64, 32, true
+		tile(a, t)
+	}
 }
 
 func tiles256(a *asm) {
@@ -60,10 +67,11 @@ func tiles256(a *asm) {
 			tile(a, t)
 		}
 	}
+	tile(a, tileSpec{name: "tileF32x%dPieces_256", rows: 6, tallest: 6, reg: "Y", width: 32, regs: 16, fma: f32, pieces: true})
 }
 
 type tileSpec struct {
-	table   string // of Go, which the tile belongs to
+	table   string // of Go, which the tile belongs to, unless it takes pieces
 	name    string // with %d for the rows
 	rows    int
 	tallest int    // of the table
@@ -75,7 +83,9 @@ type tileSpec struct {
 	temp    int      // the register for words of A; 0 means all that are left
 	begin   []string // before the loop
 	step    []string // once B's two vectors are loaded
-	wide    bool     // words of B are bfloat16 pairs, each for two float32 of A
+	// pieces tells that A's rows come in pieces, each with its own address and number of words: a Piece of package gemm.
+	pieces bool
+	wide   bool // words of B are bfloat16 pairs, each for two float32 of A
 }
 
 // unroll is how many words of K one pass of the main loop takes.
@@ -101,21 +111,30 @@ func tile(a *asm, t tileSpec) {
 	}
 	bases := rowBase[:(t.rows+2)/3]
 	fetch := t.rows > t.tallest/2
-	a.tile(t.table, sprintf(t.name, t.rows), t.rows, !fetch)
-	a.op("MOVQ kw+0(FP), CX")
-	a.op("MOVQ a+8(FP), SI")
+	a.tile(goTile{t.table, sprintf(t.name, t.rows), t.rows, !fetch, t.pieces})
+	if !t.pieces {
+		a.op("MOVQ kw+0(FP), CX")
+		a.op("MOVQ a+8(FP), SI")
+	}
 	a.op("MOVQ lda+16(FP), R11")
 	a.op("MOVQ b+24(FP), BX")
 	a.op("MOVQ c+32(FP), DI")
 	a.op("MOVQ ldc+40(FP), DX")
 	if fetch {
 		a.op("MOVQ next+56(FP), R15")
-		a.op("TESTQ R15, R15")
-		a.op("CMOVQEQ BX, R15")
+		if !t.pieces {
+			a.op("TESTQ R15, R15")
+			a.op("CMOVQEQ BX, R15")
+		}
 	}
 	a.op("LEAQ (R11)(R11*2), R12")
-	for i := 1; i < len(bases); i++ {
-		a.op("LEAQ (%s)(R12*1), %s", bases[i-1], bases[i])
+	rows := func() {
+		for i := 1; i < len(bases); i++ {
+			a.op("LEAQ (%s)(R12*1), %s", bases[i-1], bases[i])
+		}
+	}
+	if !t.pieces {
+		rows()
 	}
 	a.op("MOVQ DI, R13")
 	for r := range t.rows {
@@ -187,6 +206,19 @@ func tile(a *asm, t tileSpec) {
 			a.op("ADDQ $%d, %s", 4*n*halves, r)
 		}
 	}
+	if t.pieces {
+		a.op("MOVQ p+0(FP), R14")
+		a.op("MOVQ n+8(FP), R13")
+		a.label("piece")
+		a.op("MOVQ (R14), SI")
+		a.op("MOVQ 8(R14), CX")
+		a.op("ADDQ $16, R14")
+		a.op("CMPQ next+56(FP), $0")
+		a.op("JNE fetching")
+		a.op("LEAQ (SI)(R12*%d), R15", t.rows/3) // the rows after these
+		a.label("fetching")
+		rows()
+	}
 	a.op("MOVQ CX, AX")
 	a.op("SHRQ $2, AX")
 	a.op("JZ rest")
@@ -206,6 +238,10 @@ func tile(a *asm, t tileSpec) {
 	a.op("DECQ CX")
 	a.op("JNZ single")
 	a.label("done")
+	if t.pieces {
+		a.op("DECQ R13")
+		a.op("JNZ piece")
+	}
 	a.op("MOVQ acc+48(FP), AX")
 	a.op("TESTQ AX, AX")
 	a.op("JZ store")
