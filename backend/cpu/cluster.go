@@ -44,7 +44,7 @@ type access struct {
 type micro struct {
 	code    code
 	op      graph.Op         // codeBinary
-	act     graph.Activation // codeUnary: which one, where an epilogue knows it
+	act     graph.Activation // the one that this operation ends, where an epilogue knows it
 	dst     int16
 	x, y, z int16
 	load    int // codeLoad: which operand

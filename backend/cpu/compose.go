@@ -158,6 +158,10 @@ func biasGeluWhole(fn *vec.Funcs, dst []uint16, acc []float32, x [3][]uint16) {
 	fn.AddGeluTanhToBF16(dst, acc, x[0])
 }
 
+func biasQuickGeluWhole(fn *vec.Funcs, dst []uint16, acc []float32, x [3][]uint16) {
+	fn.AddQuickGeluToBF16(dst, acc, x[0])
+}
+
 // asWhole recognises a cluster that is one operation from bfloat16 memory to bfloat16 memory, or one of the epilogues.
 func (b *composer) asWhole() {
 	c := b.c
@@ -205,21 +209,26 @@ func (b *composer) asWhole() {
 // for activations, rounded after each.
 var epilogues = []struct {
 	ops   []graph.Op
-	act   graph.Activation // the last operation, if not NoActivation
+	act   graph.Activation // of the result, if not NoActivation
 	whole func(fn *vec.Funcs, dst []uint16, acc []float32, x [3][]uint16)
 }{
 	{ops: []graph.Op{graph.Add}, whole: biasWhole},
 	{ops: []graph.Op{graph.Add}, act: graph.ActGeluTanh, whole: biasGeluWhole},
+	{ops: []graph.Op{graph.Add}, act: graph.ActQuickGelu, whole: biasQuickGeluWhole},
 	{ops: []graph.Op{graph.Add, graph.Add}, whole: biasAddWhole},
 	{ops: []graph.Op{graph.Add, graph.Mul, graph.Add}, whole: biasGateWhole},
 }
+
+// activationOps is how many operations the activations of epilogues are; the last one says which, and reads their argument
+// as x.
+var activationOps = map[graph.Activation]int{graph.ActGeluTanh: 1, graph.ActQuickGelu: 4}
 
 // asEpilogue recognises one of the epilogues.
 func (b *composer) asEpilogue(ops []*micro, loads map[int16]int) {
 	c := b.c
 	act := graph.NoActivation
-	if last := ops[len(ops)-1]; last.code == codeUnary && last.act != graph.NoActivation {
-		act, ops = last.act, ops[:len(ops)-1]
+	if last := ops[len(ops)-1]; last.act != graph.NoActivation {
+		act, ops = last.act, ops[:max(len(ops)-activationOps[last.act], 0)]
 		if len(ops) == 0 || last.x != ops[len(ops)-1].dst {
 			return
 		}
@@ -441,7 +450,9 @@ func (b *composer) activation(act graph.Activation, x int16, d tensor.DType) int
 		return b.unary((*vec.Funcs).Silu, x, d)
 	case graph.ActQuickGelu: // three operations, each rounded
 		x = b.whole(x)
-		return b.binary(graph.Mul, x, b.unary((*vec.Funcs).Sigmoid, b.binary(graph.Mul, x, b.number(1.702), d), d), d)
+		r := b.binary(graph.Mul, x, b.unary((*vec.Funcs).Sigmoid, b.binary(graph.Mul, x, b.number(1.702), d), d), d)
+		b.ops[len(b.ops)-1].act = act
+		return r
 	}
 	return x
 }

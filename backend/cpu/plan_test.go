@@ -356,7 +356,7 @@ func TestGateAndGelu(t *testing.T) {
 				}
 				args = append(args, buf)
 			}
-			for _, act := range []graph.Activation{graph.NoActivation, graph.ActGeluTanh} {
+			for _, act := range []graph.Activation{graph.NoActivation, graph.ActGeluTanh, graph.ActQuickGelu} {
 				for _, gated := range []bool{false, true} {
 					result := func(b *graph.Builder, in []*graph.Node) *graph.Node {
 						y := b.Make(graph.Linear, graph.LinearAttr{Bias: true, Act: act}, in[:3]...)

@@ -11,151 +11,153 @@ import (
 
 // kernels is one level's implementation; pointers are to n elements, n > 0.
 type kernels struct {
-	neg               func(dst, x *float32, n int)                                  // -x
-	abs               func(dst, x *float32, n int)                                  // |x|
-	exp               func(dst, x *float32, n int)                                  // exp(x)
-	sqrt              func(dst, x *float32, n int)                                  // √x
-	rsqrt             func(dst, x *float32, n int)                                  // 1/√x
-	tanh              func(dst, x *float32, n int)                                  // tanh(x)
-	erf               func(dst, x *float32, n int)                                  // erf(x)
-	sigmoid           func(dst, x *float32, n int)                                  // 1/(1+exp(-x))
-	silu              func(dst, x *float32, n int)                                  // x/(1+exp(-x))
-	gelu              func(dst, x *float32, n int)                                  // x/2·(1+erf(x/√2))
-	geluTanh          func(dst, x *float32, n int)                                  // the tanh form of gelu
-	quickGelu         func(dst, x *float32, n int)                                  // x/(1+exp(-1.702x))
-	floor             func(dst, x *float32, n int)                                  // ⌊x⌋
-	ceil              func(dst, x *float32, n int)                                  // ⌈x⌉
-	roundBF16         func(dst, x *float32, n int)                                  // x rounded to bfloat16
-	roundF16          func(dst, x *float32, n int)                                  // x rounded to binary16
-	add               func(dst, x, y *float32, n int)                               // x+y
-	sub               func(dst, x, y *float32, n int)                               // x-y
-	mul               func(dst, x, y *float32, n int)                               // x·y
-	div               func(dst, x, y *float32, n int)                               // x/y
-	max               func(dst, x, y *float32, n int)                               // the larger, NaN if either is
-	min               func(dst, x, y *float32, n int)                               // the smaller, NaN if either is
-	equal             func(dst, x, y *float32, n int)                               // 1 where x = y, else 0
-	notEqual          func(dst, x, y *float32, n int)                               // 0 where x = y, else 1
-	below             func(dst, x, y *float32, n int)                               // 1 where x < y, else 0
-	atMost            func(dst, x, y *float32, n int)                               // 1 where x ≤ y, else 0
-	choose            func(dst, x, y, z *float32, n int)                            // y where x = 0, else z
-	addPairs          func(dst, x, y *float32, n int)                               // x+y, of pairs of bfloat16
-	subPairs          func(dst, x, y *float32, n int)                               // x-y, of pairs of bfloat16
-	mulPairs          func(dst, x, y *float32, n int)                               // x·y, of pairs of bfloat16
-	modulatePairs     func(dst, x, scale, shift *float32, n int)                    // x·(1+scale)+shift, rounded after each step, of pairs of bfloat16
-	addScalar         func(dst, x *float32, s float32, n int)                       // x+s
-	mulScalar         func(dst, x *float32, s float32, n int)                       // x·s
-	divScalar         func(dst, x *float32, s float32, n int)                       // x/s
-	scalarSub         func(dst, x *float32, s float32, n int)                       // s-x
-	scalarDiv         func(dst, x *float32, s float32, n int)                       // s/x
-	maxScalar         func(dst, x *float32, s float32, n int)                       // the larger of x and s, NaN if either is
-	minScalar         func(dst, x *float32, s float32, n int)                       // the smaller of x and s, NaN if either is
-	mulAdd            func(dst, x, y, z *float32, n int)                            // x·y rounded, +z rounded
-	fma               func(dst, x, y, z *float32, n int)                            // x·y+z rounded once
-	fromBF16          func(dst *float32, x *uint16, n int)                          // bfloat16 to float32
-	toBF16            func(dst *uint16, x *float32, n int)                          // float32 to bfloat16
-	fromF16           func(dst *float32, x *uint16, n int)                          // binary16 to float32
-	toF16             func(dst *uint16, x *float32, n int)                          // float32 to binary16
-	addToBF16         func(dst *uint16, x *float32, y *uint16, n int)               // x+y to bfloat16
-	addAddToBF16      func(dst *uint16, x *float32, y, z *uint16, n int)            // x+y rounded, +z, to bfloat16
-	addMulAddToBF16   func(dst *uint16, x *float32, y, gate, z *uint16, n int)      // (x+y)·gate+z to bfloat16, rounded after each step
-	addGeluTanhToBF16 func(dst *uint16, x *float32, y *uint16, n int)               // the tanh form of gelu of x+y to bfloat16, rounded before
-	sum               func(x *float32, n int) float32                               // Σx
-	sumSquares        func(x *float32, n int) float32                               // Σx²
-	sumSquaresFrom    func(x *float32, s float32, n int) float32                    // Σ(x-s)²
-	dot               func(x, y *float32, n int) float32                            // Σx·y
-	rowMax            func(x *float32, n int) float32                               // the largest x, NaN if any is
-	expSum            func(dst, x *float32, s float32, n int) float32               // exp(x-s), and its sum; s is not below any x
-	normalize         func(dst, x *float32, mean, rstd float32, n int)              // (x-mean)·rstd
-	normalizeWeight   func(dst, x, w *float32, mean, rstd float32, n int)           // (x-mean)·rstd·w
-	normalizeAffine   func(dst, x, w, c *float32, mean, rstd float32, n int)        // (x-mean)·rstd·w+c
-	rope              func(dst, x, cos, sin *float32, n int)                        // x·cos + (-x₁, x₀, -x₃, x₂ …)·sin; n is even
-	ropeHalf          func(dst, dst2, x, y, cos, sin, cos2, sin2 *float32, n int)   // x·cos - y·sin and y·cos2 + x·sin2
-	scaleWeight       func(dst, x, w *float32, s float32, n int)                    // x·s·w, rounded before w
-	scaleWeightBF16   func(dst, x, w *float32, s float32, n int)                    // x·s·w, rounded before w
-	scaleWeightF16    func(dst, x, w *float32, s float32, n int)                    // x·s·w, rounded before w
-	modulate          func(dst, x, scale, shift *float32, n int)                    // x·(1+scale)+shift, rounded after each step but the last
-	modulateBF16      func(dst, x, scale, shift *float32, n int)                    // x·(1+scale)+shift, rounded after each step but the last
-	modulateF16       func(dst, x, scale, shift *float32, n int)                    // x·(1+scale)+shift, rounded after each step but the last
-	moments           func(sum, squares, c, x0, x1, x2, x3 *float32, n int)         // adds x-c to sum and (x-c)² to squares, for four rows x
-	centred           func(dst, x, mean, scale, offset *float32, n int)             // (x-mean)·scale+offset
-	centredSilu       func(dst, x, mean, scale, offset *float32, n int)             // silu of (x-mean)·scale+offset, rounded before
-	momentsBF16       func(sum, squares, c *float32, x0, x1, x2, x3 *uint16, n int) // adds x-c to sum and (x-c)² to squares, for four rows x
-	centredBF16       func(dst, x *uint16, mean, scale, offset *float32, n int)     // (x-mean)·scale+offset
-	centredSiluBF16   func(dst, x *uint16, mean, scale, offset *float32, n int)     // silu of (x-mean)·scale+offset, rounded before
+	neg                func(dst, x *float32, n int)                                  // -x
+	abs                func(dst, x *float32, n int)                                  // |x|
+	exp                func(dst, x *float32, n int)                                  // exp(x)
+	sqrt               func(dst, x *float32, n int)                                  // √x
+	rsqrt              func(dst, x *float32, n int)                                  // 1/√x
+	tanh               func(dst, x *float32, n int)                                  // tanh(x)
+	erf                func(dst, x *float32, n int)                                  // erf(x)
+	sigmoid            func(dst, x *float32, n int)                                  // 1/(1+exp(-x))
+	silu               func(dst, x *float32, n int)                                  // x/(1+exp(-x))
+	gelu               func(dst, x *float32, n int)                                  // x/2·(1+erf(x/√2))
+	geluTanh           func(dst, x *float32, n int)                                  // the tanh form of gelu
+	quickGelu          func(dst, x *float32, n int)                                  // x/(1+exp(-1.702x))
+	floor              func(dst, x *float32, n int)                                  // ⌊x⌋
+	ceil               func(dst, x *float32, n int)                                  // ⌈x⌉
+	roundBF16          func(dst, x *float32, n int)                                  // x rounded to bfloat16
+	roundF16           func(dst, x *float32, n int)                                  // x rounded to binary16
+	add                func(dst, x, y *float32, n int)                               // x+y
+	sub                func(dst, x, y *float32, n int)                               // x-y
+	mul                func(dst, x, y *float32, n int)                               // x·y
+	div                func(dst, x, y *float32, n int)                               // x/y
+	max                func(dst, x, y *float32, n int)                               // the larger, NaN if either is
+	min                func(dst, x, y *float32, n int)                               // the smaller, NaN if either is
+	equal              func(dst, x, y *float32, n int)                               // 1 where x = y, else 0
+	notEqual           func(dst, x, y *float32, n int)                               // 0 where x = y, else 1
+	below              func(dst, x, y *float32, n int)                               // 1 where x < y, else 0
+	atMost             func(dst, x, y *float32, n int)                               // 1 where x ≤ y, else 0
+	choose             func(dst, x, y, z *float32, n int)                            // y where x = 0, else z
+	addPairs           func(dst, x, y *float32, n int)                               // x+y, of pairs of bfloat16
+	subPairs           func(dst, x, y *float32, n int)                               // x-y, of pairs of bfloat16
+	mulPairs           func(dst, x, y *float32, n int)                               // x·y, of pairs of bfloat16
+	modulatePairs      func(dst, x, scale, shift *float32, n int)                    // x·(1+scale)+shift, rounded after each step, of pairs of bfloat16
+	addScalar          func(dst, x *float32, s float32, n int)                       // x+s
+	mulScalar          func(dst, x *float32, s float32, n int)                       // x·s
+	divScalar          func(dst, x *float32, s float32, n int)                       // x/s
+	scalarSub          func(dst, x *float32, s float32, n int)                       // s-x
+	scalarDiv          func(dst, x *float32, s float32, n int)                       // s/x
+	maxScalar          func(dst, x *float32, s float32, n int)                       // the larger of x and s, NaN if either is
+	minScalar          func(dst, x *float32, s float32, n int)                       // the smaller of x and s, NaN if either is
+	mulAdd             func(dst, x, y, z *float32, n int)                            // x·y rounded, +z rounded
+	fma                func(dst, x, y, z *float32, n int)                            // x·y+z rounded once
+	fromBF16           func(dst *float32, x *uint16, n int)                          // bfloat16 to float32
+	toBF16             func(dst *uint16, x *float32, n int)                          // float32 to bfloat16
+	fromF16            func(dst *float32, x *uint16, n int)                          // binary16 to float32
+	toF16              func(dst *uint16, x *float32, n int)                          // float32 to binary16
+	addToBF16          func(dst *uint16, x *float32, y *uint16, n int)               // x+y to bfloat16
+	addAddToBF16       func(dst *uint16, x *float32, y, z *uint16, n int)            // x+y rounded, +z, to bfloat16
+	addMulAddToBF16    func(dst *uint16, x *float32, y, gate, z *uint16, n int)      // (x+y)·gate+z to bfloat16, rounded after each step
+	addGeluTanhToBF16  func(dst *uint16, x *float32, y *uint16, n int)               // the tanh form of gelu of x+y to bfloat16, rounded before
+	addQuickGeluToBF16 func(dst *uint16, x *float32, y *uint16, n int)               // v·sigmoid(1.702v) of v = x+y to bfloat16, rounded after each step
+	sum                func(x *float32, n int) float32                               // Σx
+	sumSquares         func(x *float32, n int) float32                               // Σx²
+	sumSquaresFrom     func(x *float32, s float32, n int) float32                    // Σ(x-s)²
+	dot                func(x, y *float32, n int) float32                            // Σx·y
+	rowMax             func(x *float32, n int) float32                               // the largest x, NaN if any is
+	expSum             func(dst, x *float32, s float32, n int) float32               // exp(x-s), and its sum; s is not below any x
+	normalize          func(dst, x *float32, mean, rstd float32, n int)              // (x-mean)·rstd
+	normalizeWeight    func(dst, x, w *float32, mean, rstd float32, n int)           // (x-mean)·rstd·w
+	normalizeAffine    func(dst, x, w, c *float32, mean, rstd float32, n int)        // (x-mean)·rstd·w+c
+	rope               func(dst, x, cos, sin *float32, n int)                        // x·cos + (-x₁, x₀, -x₃, x₂ …)·sin; n is even
+	ropeHalf           func(dst, dst2, x, y, cos, sin, cos2, sin2 *float32, n int)   // x·cos - y·sin and y·cos2 + x·sin2
+	scaleWeight        func(dst, x, w *float32, s float32, n int)                    // x·s·w, rounded before w
+	scaleWeightBF16    func(dst, x, w *float32, s float32, n int)                    // x·s·w, rounded before w
+	scaleWeightF16     func(dst, x, w *float32, s float32, n int)                    // x·s·w, rounded before w
+	modulate           func(dst, x, scale, shift *float32, n int)                    // x·(1+scale)+shift, rounded after each step but the last
+	modulateBF16       func(dst, x, scale, shift *float32, n int)                    // x·(1+scale)+shift, rounded after each step but the last
+	modulateF16        func(dst, x, scale, shift *float32, n int)                    // x·(1+scale)+shift, rounded after each step but the last
+	moments            func(sum, squares, c, x0, x1, x2, x3 *float32, n int)         // adds x-c to sum and (x-c)² to squares, for four rows x
+	centred            func(dst, x, mean, scale, offset *float32, n int)             // (x-mean)·scale+offset
+	centredSilu        func(dst, x, mean, scale, offset *float32, n int)             // silu of (x-mean)·scale+offset, rounded before
+	momentsBF16        func(sum, squares, c *float32, x0, x1, x2, x3 *uint16, n int) // adds x-c to sum and (x-c)² to squares, for four rows x
+	centredBF16        func(dst, x *uint16, mean, scale, offset *float32, n int)     // (x-mean)·scale+offset
+	centredSiluBF16    func(dst, x *uint16, mean, scale, offset *float32, n int)     // silu of (x-mean)·scale+offset, rounded before
 }
 
 var portable = kernels{
-	neg:               negGo,
-	abs:               absGo,
-	exp:               expGo,
-	sqrt:              sqrtGo,
-	rsqrt:             rsqrtGo,
-	tanh:              tanhGo,
-	erf:               erfGo,
-	sigmoid:           sigmoidGo,
-	silu:              siluGo,
-	gelu:              geluGo,
-	geluTanh:          geluTanhGo,
-	quickGelu:         quickGeluGo,
-	floor:             floorGo,
-	ceil:              ceilGo,
-	roundBF16:         roundBF16Go,
-	roundF16:          roundF16Go,
-	add:               addGo,
-	sub:               subGo,
-	mul:               mulGo,
-	div:               divGo,
-	max:               maxGo,
-	min:               minGo,
-	equal:             equalGo,
-	notEqual:          notEqualGo,
-	below:             belowGo,
-	atMost:            atMostGo,
-	choose:            chooseGo,
-	addPairs:          addPairsGo,
-	subPairs:          subPairsGo,
-	mulPairs:          mulPairsGo,
-	modulatePairs:     modulatePairsGo,
-	addScalar:         addScalarGo,
-	mulScalar:         mulScalarGo,
-	divScalar:         divScalarGo,
-	scalarSub:         scalarSubGo,
-	scalarDiv:         scalarDivGo,
-	maxScalar:         maxScalarGo,
-	minScalar:         minScalarGo,
-	mulAdd:            mulAddGo,
-	fma:               fmaGo,
-	fromBF16:          fromBF16Go,
-	toBF16:            toBF16Go,
-	fromF16:           fromF16Go,
-	toF16:             toF16Go,
-	addToBF16:         addToBF16Go,
-	addAddToBF16:      addAddToBF16Go,
-	addMulAddToBF16:   addMulAddToBF16Go,
-	addGeluTanhToBF16: addGeluTanhToBF16Go,
-	sum:               sumGo,
-	sumSquares:        sumSquaresGo,
-	sumSquaresFrom:    sumSquaresFromGo,
-	dot:               dotGo,
-	rowMax:            rowMaxGo,
-	expSum:            expSumGo,
-	normalize:         normalizeGo,
-	normalizeWeight:   normalizeWeightGo,
-	normalizeAffine:   normalizeAffineGo,
-	rope:              ropeGo,
-	ropeHalf:          ropeHalfGo,
-	scaleWeight:       scaleWeightGo,
-	scaleWeightBF16:   scaleWeightBF16Go,
-	scaleWeightF16:    scaleWeightF16Go,
-	modulate:          modulateGo,
-	modulateBF16:      modulateBF16Go,
-	modulateF16:       modulateF16Go,
-	moments:           momentsGo,
-	centred:           centredGo,
-	centredSilu:       centredSiluGo,
-	momentsBF16:       momentsBF16Go,
-	centredBF16:       centredBF16Go,
-	centredSiluBF16:   centredSiluBF16Go,
+	neg:                negGo,
+	abs:                absGo,
+	exp:                expGo,
+	sqrt:               sqrtGo,
+	rsqrt:              rsqrtGo,
+	tanh:               tanhGo,
+	erf:                erfGo,
+	sigmoid:            sigmoidGo,
+	silu:               siluGo,
+	gelu:               geluGo,
+	geluTanh:           geluTanhGo,
+	quickGelu:          quickGeluGo,
+	floor:              floorGo,
+	ceil:               ceilGo,
+	roundBF16:          roundBF16Go,
+	roundF16:           roundF16Go,
+	add:                addGo,
+	sub:                subGo,
+	mul:                mulGo,
+	div:                divGo,
+	max:                maxGo,
+	min:                minGo,
+	equal:              equalGo,
+	notEqual:           notEqualGo,
+	below:              belowGo,
+	atMost:             atMostGo,
+	choose:             chooseGo,
+	addPairs:           addPairsGo,
+	subPairs:           subPairsGo,
+	mulPairs:           mulPairsGo,
+	modulatePairs:      modulatePairsGo,
+	addScalar:          addScalarGo,
+	mulScalar:          mulScalarGo,
+	divScalar:          divScalarGo,
+	scalarSub:          scalarSubGo,
+	scalarDiv:          scalarDivGo,
+	maxScalar:          maxScalarGo,
+	minScalar:          minScalarGo,
+	mulAdd:             mulAddGo,
+	fma:                fmaGo,
+	fromBF16:           fromBF16Go,
+	toBF16:             toBF16Go,
+	fromF16:            fromF16Go,
+	toF16:              toF16Go,
+	addToBF16:          addToBF16Go,
+	addAddToBF16:       addAddToBF16Go,
+	addMulAddToBF16:    addMulAddToBF16Go,
+	addGeluTanhToBF16:  addGeluTanhToBF16Go,
+	addQuickGeluToBF16: addQuickGeluToBF16Go,
+	sum:                sumGo,
+	sumSquares:         sumSquaresGo,
+	sumSquaresFrom:     sumSquaresFromGo,
+	dot:                dotGo,
+	rowMax:             rowMaxGo,
+	expSum:             expSumGo,
+	normalize:          normalizeGo,
+	normalizeWeight:    normalizeWeightGo,
+	normalizeAffine:    normalizeAffineGo,
+	rope:               ropeGo,
+	ropeHalf:           ropeHalfGo,
+	scaleWeight:        scaleWeightGo,
+	scaleWeightBF16:    scaleWeightBF16Go,
+	scaleWeightF16:     scaleWeightF16Go,
+	modulate:           modulateGo,
+	modulateBF16:       modulateBF16Go,
+	modulateF16:        modulateF16Go,
+	moments:            momentsGo,
+	centred:            centredGo,
+	centredSilu:        centredSiluGo,
+	momentsBF16:        momentsBF16Go,
+	centredBF16:        centredBF16Go,
+	centredSiluBF16:    centredSiluBF16Go,
 }
 
 var (
@@ -1251,6 +1253,80 @@ func addGeluTanhToBF16Go(dst *uint16, x *float32, y *uint16, n int) {
 		t64 := or(t58, c00400000)
 		t65 := choose(t63, t64, t62)
 		dsts[i] = uint16(bits(t65) >> 16)
+	}
+}
+
+// addQuickGeluToBF16Go: v·sigmoid(1.702v) of v = x+y to bfloat16, rounded after each step.
+func addQuickGeluToBF16Go(dst *uint16, x *float32, y *uint16, n int) {
+	dsts := unsafe.Slice(dst, n)
+	xs := unsafe.Slice(x, n)
+	ys := unsafe.Slice(y, n)
+	for i := range n {
+		t0 := xs[i]
+		t1 := tensor.BF16ToFloat32(ys[i])
+		t2 := t0 + t1
+		t3 := shiftRight(t2, 16)
+		t5 := and(t3, c00000001)
+		t7 := intAdd(t2, c00007fff)
+		t8 := intAdd(t7, t5)
+		t9 := t2 != t2
+		t11 := or(t2, c00400000)
+		t12 := choose(t9, t11, t8)
+		t14 := and(t12, cffff0000)
+		t16 := float32(t14 * c3fd9db23)
+		t17 := shiftRight(t16, 16)
+		t18 := and(t17, c00000001)
+		t19 := intAdd(t16, c00007fff)
+		t20 := intAdd(t19, t18)
+		t21 := t16 != t16
+		t22 := or(t16, c00400000)
+		t23 := choose(t21, t22, t20)
+		t24 := and(t23, cffff0000)
+		t26 := or(t24, c80000000)
+		t28 := greater(cc2d00000, t26)
+		t30 := float32(t28 * c3fb8aa3b)
+		t31 := nearest(t30)
+		t33 := fma(-t31, c3f318000, t28)
+		t35 := fma(-t31, cb95e8083, t33)
+		t38 := fma(c39506967, t35, c3ab743ce)
+		t40 := fma(t38, t35, c3c088908)
+		t42 := fma(t40, t35, c3d2aa9c1)
+		t44 := fma(t42, t35, c3e2aaaaa)
+		t46 := fma(t44, t35, c3f000000)
+		t47 := float32(t35 * t35)
+		t48 := fma(t46, t47, t35)
+		t50 := t48 + c3f800000
+		t51 := toInt(t31)
+		t52 := shiftArith(t51, 1)
+		t53 := shiftLeft(t52, 23)
+		t54 := intAdd(t53, c3f800000)
+		t55 := float32(t50 * t54)
+		t56 := intSub(t51, t52)
+		t57 := shiftLeft(t56, 23)
+		t58 := intAdd(t57, c3f800000)
+		t59 := float32(t55 * t58)
+		t60 := t59 + c3f800000
+		t61 := c3f800000 / t60
+		t63 := t24 < c00000000
+		t64 := float32(t59 * t61)
+		t65 := choose(t63, t64, t61)
+		t66 := shiftRight(t65, 16)
+		t67 := and(t66, c00000001)
+		t68 := intAdd(t65, c00007fff)
+		t69 := intAdd(t68, t67)
+		t70 := t65 != t65
+		t71 := or(t65, c00400000)
+		t72 := choose(t70, t71, t69)
+		t73 := and(t72, cffff0000)
+		t74 := float32(t14 * t73)
+		t75 := shiftRight(t74, 16)
+		t76 := and(t75, c00000001)
+		t77 := intAdd(t74, c00007fff)
+		t78 := intAdd(t77, t76)
+		t79 := t74 != t74
+		t80 := or(t74, c00400000)
+		t81 := choose(t79, t80, t78)
+		dsts[i] = uint16(bits(t81) >> 16)
 	}
 }
 

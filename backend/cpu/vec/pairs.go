@@ -80,5 +80,12 @@ func (f *Funcs) AddGeluTanhToBF16(dst []uint16, x []float32, y []uint16) {
 	}
 }
 
+// AddQuickGeluToBF16 sets dst to v·sigmoid(1.702v) of v = x+y, rounded after each step.
+func (f *Funcs) AddQuickGeluToBF16(dst []uint16, x []float32, y []uint16) {
+	if n := len(dst); n > 0 {
+		f.k.addQuickGeluToBF16(&dst[0], &x[:n][0], &y[:n][0], n)
+	}
+}
+
 // words views neighbouring pairs as words.
 func words(x []uint16) *float32 { return (*float32)(unsafe.Pointer(&x[0])) }

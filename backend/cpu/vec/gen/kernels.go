@@ -251,6 +251,12 @@ func kernels() []kernel {
 			body: func(b *builder) {
 				b.store("dst", b.bf16Bits(b.geluTanh(b.bf16(b.add(b.load("x"), b.load("y"))))))
 			}},
+		{name: "addQuickGeluToBF16", doc: "v·sigmoid(1.702v) of v = x+y to bfloat16, rounded after each step",
+			streams: []stream{{name: "dst", elem: "bf16", out: true}, in("x"), {name: "y", elem: "bf16"}},
+			body: func(b *builder) {
+				v := b.bf16(b.add(b.load("x"), b.load("y")))
+				b.store("dst", b.bf16Bits(b.mul(v, b.bf16(b.sigmoid(b.bf16(b.mul(v, b.c(1.702))))))))
+			}},
 
 		reduction("sum", "Σx", "sum", []stream{in("x")}, nil,
 			func(b *builder) { b.setAcc(b.add(b.acc(), b.load("x"))) }),
