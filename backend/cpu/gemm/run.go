@@ -25,6 +25,8 @@ type run struct {
 	rowBlock, colBlock, wordBlock int
 	oneRow                        bool // one block of rows
 
+	ahead int // columns from a worker's block to its next one, with one block of rows
+
 	direct Direct // the source, where tiles read its rows in place
 
 	strip, stripCols int      // the strip of columns
@@ -55,6 +57,8 @@ type scratch struct {
 const (
 	rowPad   = 16 // keeps the rows of a block from falling into the same cache sets
 	fillRows = 8  // of A, packed at once by a worker
+
+	fineBlock = 4 << 20 // words multiplied for a block of few rows: some 40 µs
 )
 
 // Tests make them small.
@@ -125,13 +129,15 @@ func (r *run) do(pool *par.Pool) error {
 		r.direct = k.direct(p)
 	}
 	if r.oneRow {
-		// Few rows: the work is divided by columns.
-		r.colBlock = split(p.N, max(k.cols, min(k.block.cols, (p.N+4*workers-1)/(4*workers))), k.cols)
+		// Few rows: the work is divided by columns, so finely that no worker waits long for another's last block.
+		fine := fineBlock / max(p.M*r.words, 1)
+		r.colBlock = split(p.N, max(k.cols, min(k.block.cols, (p.N+4*workers-1)/(4*workers), fine)), k.cols)
 	} else if workers > 1 {
 		// At least some blocks for each worker, or one of them has to wait for another's last.
 		some := (16*workers + p.M/r.rowBlock) / (p.M/r.rowBlock + 1)
 		r.colBlock = split(p.N, max(4*k.cols, min(k.block.cols, (p.N+some-1)/some)), k.cols)
 	}
+	r.ahead = workers * r.colBlock
 	r.strip, r.stripCols = 0, p.N
 	switch {
 	case p.Packed != nil:
@@ -239,11 +245,7 @@ func (r *run) block(worker, m0, m, n0, n int) {
 				a = r.blockA(worker, m0, m, w, true)
 			}
 			for j := 0; j < n; j += k.cols {
-				var next []uint32
-				if r.panels != nil && j+k.cols < n {
-					next = r.panelB(s, n0+j+k.cols, w)[:min(r.wordBlock, r.words-w)*k.cols]
-				}
-				b := r.panelB(s, n0+j, w)
+				b, next := r.panelB(s, n0+j, w), r.nextB(s, n0, n, j, w)
 				if r.direct != nil {
 					r.directPanel(c[j:], ldc, tiles, b, next, w, j == 0)
 				} else {
@@ -289,6 +291,22 @@ func (r *run) panelB(s *scratch, col, w int) []uint32 {
 	k0 := w * r.k.perWord()
 	r.p.packPanel(r.k, s.panel, col, k0, min(r.wordBlock*r.k.perWord(), r.p.K-k0))
 	return s.panel
+}
+
+// nextB returns the panel that most likely follows that of column n0+j and word w in a block of n columns, or nil: the
+// next one of the block, or in few rows the first one of the block that this worker takes then if the workers keep step.
+func (r *run) nextB(s *scratch, n0, n, j, w int) []uint32 {
+	j += r.k.cols
+	if j >= n {
+		j, w = 0, w+r.wordBlock
+	}
+	if w >= r.words {
+		n0, w = n0+r.ahead, 0
+	}
+	if r.panels == nil || w == 0 && j == 0 && !r.oneRow || n0+j >= r.strip+r.stripCols {
+		return nil
+	}
+	return r.panelB(s, n0+j, w)[:min(r.wordBlock, r.words-w)*r.k.cols]
 }
 
 // panel multiplies the rows of a with a panel, or adds to c after the first block of K. Meanwhile, far tells that a is not
