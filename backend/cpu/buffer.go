@@ -15,6 +15,7 @@ type block struct {
 	mem   []byte
 	size  int  // of the pool's class; 0 for memory that is not the pool's
 	lasts bool // see pool.keep
+	cut   bool // from the pool's region
 	host  bool // the caller's own memory
 	refs  atomic.Int32
 }

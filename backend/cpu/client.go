@@ -26,11 +26,12 @@
 // of page-aligned memory outside the Go heap. A buffer gives its memory back when it is freed or becomes unreachable;
 // because the collector doesn't see that memory, the pool asks for a collection itself when its live bytes have grown
 // by more than 64 MB over their lowest point since the last collection: however much memory weights take, no more than
-// that is garbage. Memory that nobody uses is kept for the next program: with what programs have it is at most 256 MB, or 64 MB
-// more than the last few steps had at once, a step ending where a result is read. The rest goes back to the operating system,
-// after a program that needed much some steps later. Kernels keep their scratch memory, of the largest size that was needed,
-// for as long as the process lives. So a loop takes memory from the system in its first step only, unless its values have so
-// many sizes that blocks for all of them, together, go beyond that limit.
+// that is garbage. Memory that nobody uses is kept for the next program. Blocks of 2 MB and more are cut from one range of
+// addresses and join with what is free beside them (see region); of smaller ones, with what programs have, at most 256 MB
+// stay, or 64 MB more than the last few steps had at once, a step ending where a result is read. The rest goes back to the
+// operating system, after a program that needed much some steps later, and the memory of packed weights at once. Kernels keep
+// their scratch memory, of the largest size that was needed, for as long as the process lives. So a loop takes memory from the
+// system in its first step only.
 package cpu
 
 import (

@@ -23,6 +23,20 @@ func mapMemory(size, used int) ([]byte, error) {
 	return mem, nil
 }
 
+// reserveMemory returns addresses for as much as the machine has memory, which they get when they are touched, if possible in
+// huge pages; nil where the system grants no more addresses than there is memory for.
+func reserveMemory() []byte {
+	mem, err := unix.Mmap(-1, 0, int(physicalMemory()), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil
+	}
+	_ = unix.Madvise(mem, unix.MADV_HUGEPAGE)
+	return mem
+}
+
+// discardMemory gives the memory of a part of what was reserved back to the system; the addresses stay.
+func discardMemory(mem []byte) { _ = unix.Madvise(mem, unix.MADV_DONTNEED) }
+
 func unmapMemory(mem []byte) { _ = unix.Munmap(mem) }
 
 // processorName returns the model name of the first processor.

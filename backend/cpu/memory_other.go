@@ -13,6 +13,11 @@ func mapMemory(size, _ int) ([]byte, error) {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&w[0])), size), nil
 }
 
+// reserveMemory returns nil: Go memory can't be reserved.
+func reserveMemory() []byte { return nil }
+
+func discardMemory([]byte) {}
+
 func unmapMemory([]byte) {}
 
 func processorName() string { return "CPU" }

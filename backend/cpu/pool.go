@@ -15,7 +15,7 @@ const (
 	heapLimit  = 4 << 10   // smaller values are ordinary Go memory
 	hugeLimit  = 2 << 20   // a huge page: larger values ask for them
 	growthStep = 64 << 20  // live bytes may grow by this much before a collection is asked for, and what is held beyond them
-	heldLimit  = 256 << 20 // bytes, idle or in use by programs, that stay in any case; see limit
+	heldLimit  = 256 << 20 // bytes of either kind, idle or in use by programs, that stay in any case; see limit
 	dropLimit  = 128 << 20 // bytes of packed weights between collections
 	stretches  = 4         // for so many steps it is remembered what they needed
 )
@@ -23,11 +23,13 @@ const (
 // pool hands out memory from outside the Go heap and takes it back. See the package comment for its rules.
 type pool struct {
 	mu      sync.Mutex
-	free    map[int][]*block // by class size
+	region  region           // large blocks, for as long as it has room
+	free    map[int][]*block // others, by class size
 	idle    int              // bytes in free
 	live    int              // bytes handed out
 	kept    int              // of these, bytes of memory that lasts
-	most    [stretches]int   // the most that was handed out at once, kept apart, from one turn to the next; the latest first
+	busy    bool             // something that doesn't last was taken since the last turn
+	most    [stretches]int   // the most that was passing at once, from one turn to the next; the latest first
 	mapped  int              // bytes ever taken from the system
 	floor   int              // the lowest live since the last collection
 	closed  bool
@@ -36,7 +38,7 @@ type pool struct {
 }
 
 func newPool() *pool {
-	return &pool{free: make(map[int][]*block), collect: runtime.GC}
+	return &pool{region: newRegion(reserveMemory()), free: make(map[int][]*block), collect: runtime.GC}
 }
 
 // class rounds a size up so that few different sizes occur: to an eighth of its power of two, and to whole pages.
@@ -48,7 +50,7 @@ func class(n int) int {
 // get returns n bytes with unknown contents, 64-byte aligned, held by nobody.
 func (p *pool) get(n int) (*block, error) { return p.take(n, false) }
 
-// keep is get for memory that lasts: it is no reason for a collection, and nothing that a step needs again.
+// keep is get for memory that lasts: it is no reason for a collection, and goes back to the system when it is released.
 func (p *pool) keep(n int) (*block, error) { return p.take(n, true) }
 
 func (p *pool) take(n int, lasts bool) (*block, error) {
@@ -66,17 +68,23 @@ func (p *pool) take(n int, lasts bool) (*block, error) {
 		p.collect()
 		p.mu.Lock()
 	}
-	b := p.reuse(size, lasts)
+	var b *block
+	if !lasts {
+		p.busy = true
+		if b = p.cut(n); b == nil {
+			b = p.reuse(size)
+		}
+	}
 	if b != nil {
 		size = b.size
-		b.mem, b.lasts = b.mem[:n], lasts
+		b.mem = b.mem[:n]
 	}
 	p.live += size
 	if lasts {
 		p.kept += size
 		p.floor += size
 	}
-	p.most[0] = max(p.most[0], p.live-p.kept)
+	p.most[0] = max(p.most[0], p.passing())
 	limit := p.limit()
 	p.mu.Unlock()
 	if b != nil {
@@ -85,7 +93,10 @@ func (p *pool) take(n int, lasts bool) (*block, error) {
 	p.trim(limit)
 	mem, err := mapMemory(size, n)
 	if err != nil {
-		p.trim(0) // what is idle may be what is missing
+		p.mu.Lock()
+		p.region.forget(math.MaxInt) // what is idle may be what is missing
+		p.mu.Unlock()
+		p.trim(0)
 		mem, err = mapMemory(size, n)
 	}
 	p.mu.Lock()
@@ -98,11 +109,23 @@ func (p *pool) take(n int, lasts bool) (*block, error) {
 	return &block{mem: mem[:n], size: size, lasts: lasts}, nil
 }
 
-// reuse returns an idle block of size bytes, or a large one with up to a quarter more, unless it is exact; nil if there is
-// none. p.mu is held.
-func (p *pool) reuse(size int, exact bool) *block {
+// cut returns a large block of the region; nil if n is small or the region has no room. p.mu is held.
+func (p *pool) cut(n int) *block {
+	if n < hugeLimit {
+		return nil
+	}
+	mem, fresh := p.region.take(n)
+	if mem == nil {
+		return nil
+	}
+	p.mapped += fresh
+	return &block{mem: mem, size: len(mem), cut: true}
+}
+
+// reuse returns an idle block of size bytes, or a large one with up to a quarter more; nil if there is none. p.mu is held.
+func (p *pool) reuse(size int) *block {
 	best := size
-	if len(p.free[size]) == 0 && size >= hugeLimit && !exact {
+	if len(p.free[size]) == 0 && size >= hugeLimit {
 		best = math.MaxInt
 		for s, list := range p.free {
 			if len(list) > 0 && s > size && s <= size+size/4 {
@@ -145,17 +168,22 @@ func (p *pool) drop(n int) {
 	}
 }
 
-// limit returns how much may be idle: with what programs have at the moment it makes growthStep more than the latest steps had
-// at once, or heldLimit. p.mu is held.
+// passing returns the bytes handed out that neither last nor belong to the region. p.mu is held.
+func (p *pool) passing() int { return p.live - p.kept - p.region.used }
+
+// limit returns how much may be idle outside of the region: with what is passing it makes growthStep more than the latest
+// steps had at once, or heldLimit. p.mu is held.
 func (p *pool) limit() int {
-	return max(0, max(heldLimit, slices.Max(p.most[:])+growthStep)-(p.live-p.kept))
+	return max(0, max(heldLimit, slices.Max(p.most[:])+growthStep)-p.passing())
 }
 
 // turn is called when a result was read, as it is at the end of each step. What the step needed is forgotten some steps
 // later; those that took nothing don't count.
 func (p *pool) turn() {
 	p.mu.Lock()
-	if p.most[0] > 0 {
+	if p.busy {
+		p.busy = false
+		p.region.turn(heldLimit)
 		copy(p.most[1:], p.most[:])
 		p.most[0] = 0
 	}
@@ -179,16 +207,23 @@ func (p *pool) put(b *block) {
 	}
 	p.mu.Lock()
 	p.forget(b.size, b.lasts)
-	keep := !p.closed
-	if keep {
+	idle := !b.cut && !b.lasts && !p.closed
+	switch {
+	case idle:
 		p.free[b.size] = append(p.free[b.size], b)
 		p.idle += b.size
+	case b.cut:
+		p.region.give(b.mem[:b.size])
+		if p.closed {
+			p.region.close()
+		}
 	}
 	limit := p.limit()
 	p.mu.Unlock()
-	if keep {
+	switch {
+	case idle:
 		p.trim(limit)
-	} else {
+	case !b.cut:
 		unmapMemory(b.mem[:b.size])
 	}
 }
@@ -219,6 +254,7 @@ func (p *pool) trim(limit int) {
 func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true
+	p.region.close()
 	p.mu.Unlock()
 	p.trim(0)
 }
