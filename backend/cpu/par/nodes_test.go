@@ -141,8 +141,7 @@ func TestNodesBeginInTheirShares(t *testing.T) {
 		p := onNodes(t, processors...)
 		const n, grain = 83, 2 // 42 pieces
 		starts := make([]int, p.Workers())
-		var taken []atomic.Bool
-		taken = make([]atomic.Bool, p.Workers())
+		taken := make([]atomic.Bool, p.Workers())
 		var here sync.WaitGroup
 		here.Add(p.Workers())
 		p.For(n, grain, func(w, lo, _ int) {
