@@ -15,7 +15,7 @@ import (
 // GOMAXPROCS means it.
 func Threads() int { return threads(root) }
 
-// root is the file system in which control groups are looked for. Tests replace it.
+// root is the file system in which control groups and nodes are looked for. Tests replace it.
 var root = os.DirFS("/")
 
 func threads(root fs.FS) int {

@@ -11,7 +11,6 @@
 package par
 
 import (
-	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -48,7 +47,7 @@ type share struct {
 type fault struct{ value any }
 
 // New returns a pool of n workers, or of [Threads] when n is 0, on this machine's nodes.
-func New(n int) *Pool { return NewOn(n, nodes(os.DirFS("/"))) }
+func New(n int) *Pool { return NewOn(n, nodes(root)) }
 
 // NewOn is New on the given nodes, each a list of processors.
 func NewOn(n int, nodes [][]int) *Pool { return newPool(n, nodes, place) }
