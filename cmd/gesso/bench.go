@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"os"
 	"runtime/pprof"
 	"strings"
@@ -108,11 +107,7 @@ func runBenchStep(ctx context.Context, env *environment, o step.Options, profile
 	}
 	r := benchStep{res, peakResident()}
 	if asJSON {
-		b, err := json.Marshal(r)
-		if err != nil {
-			return err
-		}
-		return env.println(string(b))
+		return printJSONLine(env, r)
 	}
 	dtype := r.DType
 	if r.Quantized {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/gesso-go/gesso/backend"
 	"github.com/gesso-go/gesso/backend/cpu"
@@ -82,14 +81,10 @@ func runBenchDispatch(ctx context.Context, env *environment, device, trace strin
 		}
 	}
 	if asJSON {
-		b, err := json.Marshal(struct {
+		return printJSONLine(env, struct {
 			*dispatch.Cost
 			Asynchronous *dispatch.Async `json:"asynchronous"`
 		}{cost, async})
-		if err != nil {
-			return err
-		}
-		return env.println(string(b))
 	}
 	if chain != nil {
 		if err := env.printf("%.2f µs an operation on the plugin alone; Gesso adds %.2f µs in strict mode\n", cost.Plugin, cost.Overhead); err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"regexp"
 
 	"github.com/gesso-go/gesso/bench/kernels"
@@ -35,11 +34,7 @@ func newBenchKernelCommand(env *environment) *cobra.Command {
 			err = kernels.Run(cmd.Context(), o, func(r kernels.Row) error {
 				rows++
 				if asJSON {
-					b, err := json.Marshal(r)
-					if err != nil {
-						return err
-					}
-					return env.println(string(b))
+					return printJSONLine(env, r)
 				}
 				if rows == 1 {
 					if err := env.printf("%s\n%-34s %5s %10s %10s %9s %7s\n", r.Device, "operation", "dtype", "median ms", "best ms", "GFLOP/s", "% peak"); err != nil {

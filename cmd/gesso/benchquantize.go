@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -42,11 +41,7 @@ func newBenchQuantizeCommand(env *environment) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				b, err := json.Marshal(r)
-				if err != nil {
-					return err
-				}
-				return env.println(string(b))
+				return printJSONLine(env, r)
 			}
 			return env.printf("%s", fidelityTable(r, cmp.Or(model, demo.Name), dtype, len(o.Prompts), markdown))
 		},

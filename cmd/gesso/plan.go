@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -177,14 +176,6 @@ kernels. --offload and the placements that the answer names are estimates: gener
 	cmd.Flags().StringVar(&f.placement.Offload, "offload", "", "judge with one model, or one block, at a time on the device: model or block (an estimate)")
 	cmd.Flags().IntVar(&f.placement.TP, "tp", 1, "compile programs that divide each weight among so many devices, and judge those")
 	return cmd
-}
-
-func printJSON(env *environment, v any) error {
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	return env.println(string(b))
 }
 
 func printReport(env *environment, r *plan.Report) error {

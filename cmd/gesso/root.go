@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -100,4 +101,22 @@ func (env *environment) cacheDir() string {
 		return filepath.Join(dir, "gesso")
 	}
 	return filepath.Join(os.TempDir(), "gesso")
+}
+
+// printJSON writes v as JSON over several lines.
+func printJSON(env *environment, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return env.println(string(b))
+}
+
+// printJSONLine writes v as one line of JSON.
+func printJSONLine(env *environment, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return env.println(string(b))
 }
